@@ -1,0 +1,96 @@
+// The captured model: regions, the values that flow between them, and parameters. No tensors, no LibTorch.
+//
+// A model on one device, forward only: what `capture` finds by running the model once on the meta device, and what
+// strategies see. Text form: model_graph_text.h. Everything is in order of creation, so ids never depend on hashing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/diagnostic.h"
+#include "core/base/dtype.h"
+#include "core/base/ids.h"
+
+namespace piper {
+
+// A size that is affine in the number of rows (sequences) of a micro-batch.
+struct Affine {
+  std::int64_t per_row = 0;
+  std::int64_t fixed = 0;
+
+  constexpr std::int64_t at(std::int64_t rows) const { return per_row * rows + fixed; }
+  constexpr Affine operator+(const Affine& other) const { return {per_row + other.per_row, fixed + other.fixed}; }
+  bool operator==(const Affine&) const = default;
+};
+
+// A tensor that is computed by one region, or delivered by the data loader. At most one dimension depends on the rows.
+struct Value {
+  std::string name;  // of inputs ("tokens"); "" for computed values
+  DType dtype = DType::float32;
+  std::vector<Affine> shape;
+  RegionId producer = none<RegionId>();  // none: an input of the model
+
+  Affine bytes() const;
+  bool is_input() const { return !valid(producer); }
+  bool needs_gradient() const { return !is_input() && is_floating(dtype); }
+};
+
+struct Parameter {
+  std::string name;  // unique; Hugging Face's where the model has one
+  DType dtype = DType::float32;
+  std::vector<std::int64_t> shape;
+  bool frozen = false;  // [model] freeze: no gradient, no optimizer state, never changed
+  Location where;
+
+  std::int64_t elements() const;
+  std::int64_t bytes() const { return elements() * size_of(dtype); }
+};
+
+struct Tag {
+  TagId name;
+  std::uint32_t index;
+
+  bool operator==(const Tag&) const = default;
+};
+
+// The smallest piece of a model that can run alone: it has no state but its parameters and reads its sizes from its inputs.
+struct Region {
+  std::vector<Tag> tags;                // outermost first; a name at most once
+  std::vector<ParameterId> parameters;  // in order of first use
+  std::vector<ValueId> inputs;          // the order is the argument order
+  std::vector<ValueId> outputs;         // the order is the result order
+  Affine flops;                         // of the forward pass
+  Affine saved_bytes;                   // what autograd keeps from the forward to the backward pass, parameters apart
+  Affine transient_bytes;               // largest extra live memory while the forward runs
+  Location where;                       // the model's source line
+
+  std::optional<std::uint32_t> tag(TagId name) const;
+};
+
+struct ModelGraph {
+  std::string name;
+  std::vector<std::string> tag_names;  // by TagId
+  std::vector<Parameter> parameters;   // by ParameterId
+  std::vector<Value> values;           // by ValueId
+  std::vector<Region> regions;         // by RegionId; producers before consumers
+  ValueId loss = none<ValueId>();      // a scalar: the sum of token losses over the counted labels
+  ValueId labels = none<ValueId>();    // the input whose entries other than -100 are counted
+
+  const Region& region(RegionId id) const { return regions[index(id)]; }
+  const Value& value(ValueId id) const { return values[index(id)]; }
+  const Parameter& parameter(ParameterId id) const { return parameters[index(id)]; }
+  std::optional<TagId> find_tag(std::string_view name) const;
+  TagId intern_tag(std::string_view name);
+};
+
+// Checks what every later phase relies on: ids in range, one producer a value, producers first, unique names, a loss.
+Status verify(const ModelGraph& model);
+
+// One line an item; parse(print(m)) == m, print(parse(t)) == t. `where` in errors is `source`:line:column.
+std::string print(const ModelGraph& model);
+Expected<ModelGraph> parse_model_graph(std::string_view text, const std::string& source);
+
+}  // namespace piper

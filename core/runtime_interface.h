@@ -1,0 +1,63 @@
+// The narrow door between the `piper` program and libpiper_runtime.so, which it opens only when a command needs tensors.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/diagnostic.h"
+#include "core/config/config.h"
+#include "core/ir/model_graph.h"
+#include "core/plan/plan.h"
+
+namespace piper {
+
+// A planned job: all that a run needs.
+struct Job {
+  Config config;
+  ModelGraph model;
+  Plans plans;
+};
+
+struct TrainOptions {
+  std::string save_gradients;  // FILE.safetensors: the first step's reduced, unclipped gradients; "" = no
+  bool progress = true;        // a line that is rewritten in place, where standard error is a terminal
+};
+
+// What the last line of `piper train` says.
+struct TrainSummary {
+  std::int64_t steps = 0;
+  double loss = 0, held_out_loss = 0, tokens_per_second = 0, seconds = 0;
+  bool interrupted = false;  // Ctrl-C
+};
+
+struct VerifyOptions {
+  std::int64_t steps = 1;
+  double break_scaling = 1;  // for tests: multiplies the run's gradients, so that verify must fail
+};
+
+struct VerifyReport {
+  bool passed = false;
+  std::string text;  // a line a parameter: worst difference and where, then the verdict
+};
+
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  // Runs the model once on the meta device. Any thread; allocates no parameters.
+  virtual Expected<ModelGraph> capture(const Config& config) = 0;
+
+  // Checks what can be checked without starting a thread: data files, weights, shapes. Called before train and verify.
+  virtual Status check(const Config& config, const ModelGraph& model) = 0;
+
+  // Blocks until the job has ended. An error is a failure while running (exit status 1).
+  virtual Expected<TrainSummary> train(const Job& job, const TrainOptions& options) = 0;
+  virtual Expected<VerifyReport> verify(const Job& job, const VerifyOptions& options) = 0;
+};
+
+}  // namespace piper
+
+// The only symbol that the program looks up. Never null; owned by the library, lives as long as the process.
+extern "C" piper::Runtime* piper_runtime();

@@ -1,0 +1,36 @@
+// SGD and AdamW on flat tensors, as PyTorch's: used by the update task and by the single-device reference alike.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+
+namespace piper {
+
+struct OptimizerSettings {
+  OptimizerName name = OptimizerName::adamw;
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, momentum = 0;
+};
+
+// State of one flat group of elements; tensors are in the gradient's dtype. Empty until the first update.
+struct OptimizerState {
+  at::Tensor first, second;  // momentum / exp_avg, exp_avg_sq
+};
+
+// One update of `value` (fp32 or wider) by `gradient` * `scale`, in place. `step` counts from 1.
+//   SGD:   g += weight_decay * w;  m = momentum * m + g (m = g at the first step);  w -= lr * m
+//   AdamW: w *= 1 - lr * weight_decay; then Adam with bias correction (Loshchilov and Hutter, arXiv 1711.05101)
+void update(const OptimizerSettings& settings, std::int64_t step, at::Tensor value, const at::Tensor& gradient,
+            double scale, OptimizerState& state);
+
+// `group` as core's optimizer_group() numbers them.
+OptimizerSettings settings_of(const Config& config, std::uint32_t group);
+
+// The factor on the learning rate at `step` (from 1) of `steps`.
+double lr_factor(const LrSchedulerConfig& config, std::int64_t step, std::int64_t steps);
+
+}  // namespace piper
