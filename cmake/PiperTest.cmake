@@ -1,0 +1,46 @@
+# piper_add_test(NAME LABEL label SOURCES source... [LIBS target...] [TORCH] [TIMEOUT seconds])
+#
+# Builds tests/bin/LABEL_NAME_test with GoogleTest's main and registers it with CTest under LABEL
+# (core, sdk, runtime, parity, gpu or tools). It links Piper::Core, or, with TORCH, Piper::Runtime,
+# which holds core: never name both.
+#
+# Without TORCH each TEST is a CTest test of its own. Loading LibTorch costs 0.2 s a process, so with
+# TORCH the binary is one CTest test, called LABEL.NAME. TORCH tests are left out where the runtime is.
+#
+# The sources see the macros of Piper::Paths (PIPER_SOURCE_DIR and so on).
+include(GoogleTest)
+
+function(piper_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "LABEL;TIMEOUT" "SOURCES;LIBS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_LABEL OR NOT arg_SOURCES)
+    message(FATAL_ERROR "piper_add_test(${name}): expected LABEL and SOURCES, got: ${ARGN}")
+  endif()
+  if(arg_TORCH AND NOT PIPER_WITH_RUNTIME)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+
+  set(target "${arg_LABEL}_${name}_test")
+  add_executable(${target} ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
+  target_link_libraries(${target} PRIVATE
+    ${arg_LIBS} GTest::gtest_main $<IF:$<BOOL:${arg_TORCH}>,Piper::Runtime,Piper::Core>
+    Piper::Paths piper_warnings)
+
+  # One label only: gtest_discover_tests flattens a list, and loses the timeout after it.
+  if(arg_TORCH)
+    set(test "${arg_LABEL}.${name}")
+    add_test(NAME ${test} COMMAND ${target})
+    set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+    if(arg_LABEL STREQUAL "gpu")
+      set_tests_properties(${test} PROPERTIES SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+    endif()
+  else()
+    gtest_discover_tests(${target}
+      DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+  endif()
+endfunction()
