@@ -37,12 +37,13 @@ function(piper_find_libtorch result)
 endfunction()
 
 piper_find_libtorch(piper_libtorch)
+set(PIPER_LIBTORCH_LIBDIR "${piper_libtorch}/lib")
 message(STATUS "LibTorch: ${piper_libtorch}")
 
 foreach(library IN ITEMS torch_cpu c10)
   add_library(piper_${library} SHARED IMPORTED)
   set_target_properties(piper_${library} PROPERTIES
-    IMPORTED_LOCATION "${piper_libtorch}/lib/lib${library}.so")
+    IMPORTED_LOCATION "${PIPER_LIBTORCH_LIBDIR}/lib${library}.so")
 endforeach()
 
 # Torch's kernels register themselves in static constructors: keep the library even where no symbol

@@ -1,0 +1,152 @@
+"""Shows that each check fails on a planted violation, and passes without it."""
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_docs
+import check_layers
+
+HERE = Path(__file__).resolve().parent
+
+
+class PlantedTree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def plant(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+
+class CheckLayers(PlantedTree):
+    def messages(self, path, *headers):
+        self.plant(path, "".join(f"#include {header}\n" for header in headers))
+        return check_layers.check(self.root)
+
+    def test_accepts_what_each_layer_may_include(self):
+        for path, *headers in [
+            ("core/ir/graph.cc", '"core/ir/graph.h"', "<vector>", "<tl/expected.hpp>"),
+            ("core/plugin/load.cc", "<boost/dll.hpp>", "<elf.h>", '"piper/plugin.h"'),
+            ("plugins/zero/zero.cc", "<piper/plugin.hpp>", "<span>", '"stages.h"'),
+            ("sdk/include/piper/plugin.h", "<stdint.h>", "<piper/status.h>"),
+            ("runtime/exec/engine.cc", '"core/plan/plan.h"', "<torch/types.h>"),
+        ]:
+            self.assertEqual(self.messages(path, *headers), [])
+
+    def test_names_file_and_line_of_an_include_that_crosses(self):
+        self.assertEqual(self.messages("core/ir/graph.cc", "<vector>", "<torch/torch.h>"),
+                         ["core/ir/graph.cc:2: error: this layer may not include 'torch/torch.h'"])
+
+    def test_refuses_each_forbidden_direction(self):
+        for path, header in [
+            ("core/ir/a.cc", "<ATen/ATen.h>"),
+            ("core/ir/b.cc", "<c10/core/Device.h>"),
+            ("core/ir/c.cc", "<cuda_runtime.h>"),
+            ("core/ir/d.cc", "<nccl.h>"),
+            ("core/ir/e.cc", '"runtime/exec/engine.h"'),
+            ("core/ir/f.cc", "<boost/dll.hpp>"),
+            ("plugins/zero/a.cc", '"core/ir/graph.h"'),
+            ("plugins/zero/b.cc", '"../../core/ir/graph.h"'),
+            ("plugins/zero/c.cc", "<toml++/toml.h>"),
+            ("sdk/include/piper/a.h", "<vector>"),
+            ("sdk/include/piper/b.hpp", '"core/ir/graph.h"'),
+            ("runtime/exec/a.cc", "<c10/cuda/CUDAStream.h>"),
+            ("runtime/exec/b.cc", "<nccl.h>"),
+            ("runtime/exec/c.cc", '"tests/support/golden.h"'),
+        ]:
+            before = len(check_layers.check(self.root))
+            self.assertEqual(len(self.messages(path, header)), before + 1, f"{path}: {header}")
+
+
+class CheckFormat(PlantedTree):
+    def run_check(self, text):
+        self.plant(".clang-format", (HERE.parent.parent / ".clang-format").read_text())
+        self.plant("core/a.cc", text)
+        subprocess.run("git init -q && git add core", shell=True, check=True, cwd=self.root)
+        return subprocess.run([HERE / "check_format.sh", self.root], capture_output=True).returncode
+
+    def test_accepts_formatted_sources(self):
+        self.assertIn(self.run_check("int* pointer = nullptr;\n"), (0, 77))
+
+    def test_refuses_a_star_on_the_right(self):
+        self.assertNotEqual(self.run_check("int *pointer = nullptr;\n"), 0)
+
+
+class CheckDocs(PlantedTree):
+    def setUp(self):
+        super().setUp()
+        self.plant("dev", "#!/bin/bash\n#   test   run every test\n")
+        self.plant("CMakePresets.json", '{"configurePresets": [{"name": "dev"}]}')
+        self.plant("examples/a.toml", "x = 1\n")
+        program = self.plant("piper", """#!/bin/sh
+case "$1" in
+  train) echo "Usage: piper train job [--steps N]" ;;
+  --help) echo "Subcommands: train" ;;
+  *) exit 2 ;;
+esac
+""")
+        program.chmod(0o755)
+        self.program = str(program)
+
+    def messages(self, text):
+        self.plant("README.md", text)
+        return check_docs.check(self.root, self.program)
+
+    def assert_refused(self, text, message):
+        found = self.messages(text)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(message, found[0])
+
+    def test_accepts_a_true_page(self):
+        self.assertEqual(self.messages("""# A title, here
+[home](README.md#a-title-here) and [elsewhere](https://example.org)
+
+```console
+$ ./dev test -R core
+$ cmake --workflow --preset dev
+$ build/release/bin/piper train examples/a.toml --steps 3 --training.seed=1
+step 1
+```
+
+```toml
+# examples/a.toml
+x = 1
+```
+"""), [])
+
+    def test_refuses_a_link_that_leads_nowhere(self):
+        self.assert_refused("[gone](docs/gone.md)\n", "README.md:1: error: the link leads nowhere")
+
+    def test_refuses_an_unknown_heading(self):
+        self.assert_refused("# Here\n[there](#there)\n", "no heading '#there'")
+
+    def test_refuses_an_unknown_verb(self):
+        self.assert_refused("Run `./dev fly`.\n", "no verb 'fly'")
+
+    def test_refuses_an_unknown_preset(self):
+        self.assert_refused("```console\n$ cmake --preset fast\n```\n", "no preset 'fast'")
+
+    def test_refuses_an_unknown_command(self):
+        self.assert_refused("```console\n$ piper fly a.toml\n```\n", "no command 'fly'")
+
+    def test_refuses_an_unknown_option(self):
+        self.assert_refused("```console\n$ piper train a.toml --step 3\n```\n", "no option '--step'")
+
+    def test_refuses_an_example_that_is_not_there(self):
+        self.assert_refused("```console\n$ piper train examples/b.toml\n```\n", "no such file")
+
+    def test_refuses_broken_toml(self):
+        self.assert_refused("```toml\nx =\n```\n", "not TOML")
+
+    def test_refuses_toml_that_differs_from_its_file(self):
+        self.assert_refused("```toml\n# examples/a.toml\nx = 2\n```\n", "differs from")
+
+
+if __name__ == "__main__":
+    unittest.main()
