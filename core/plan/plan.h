@@ -78,12 +78,29 @@ struct Bucket {
   std::int64_t gradient_bytes() const { return frozen ? 0 : elements * size_of(gradient_dtype(dtype)); }
 };
 
-// What a task reads and writes. Contents are ordered by the plan alone.
+// What a task reads and writes. Contents are ordered by the plan alone. Accesses by op, each in this order:
+//
+//   input          reads -                                        writes input(v, m) of every input the program uses
+//   token_count    reads input(labels, m) of every m              writes token_count         (programs with the loss)
+//   forward        reads input/activation of chunk inputs,        writes activation of chunk outputs (the loss apart),
+//                  parameter(b), [loss_sum]                       [saved] when the plan trains and has_backward, [loss_sum]
+//   backward       reads what forward read (kept for it: inputs   writes gradient(v, m, c) of every chunk input that
+//                  and parameters), its outputs' activations,     wants one, parameter_gradient(b) of trainable b
+//                  saved, gradient(v, m, consumer) of outputs,
+//                  [token_count], parameter_gradient(b)
+//   backward_input as backward without parameter_gradient, and writes saved; backward_weight reads inputs, saved and
+//                  parameter_gradient, and writes parameter_gradient
+//   send           reads activation or gradient                   recv writes it (its own program's copy)
+//   all_reduce     reads, writes parameter_gradient(b)
+//   grad_norm      reads parameter_gradient(b) of the program's trainable buckets     writes grad_norm
+//   update         reads grad_norm, parameter, parameter_gradient, optimizer          writes the last three
+//   loss_report    reads [loss_sum, token_count]                  writes [loss_sum]   (last on every compute stream)
 struct Buffer {
   enum class Kind : std::uint8_t {
     input,            // value, microbatch: from the data loader
     activation,       // value, microbatch: the output of a forward, or its received copy
-    gradient,         // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes, or its received copy
+    gradient,         // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes, or its received copy;
+                      // a chunk input wants one exactly when such a buffer is among its backward's writes
     saved,            // chunk, microbatch: the autograd graph between forward and backward
     parameter,        // bucket
     parameter_gradient,  // bucket: accumulates over micro-batches, zeroed by the update
