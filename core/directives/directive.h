@@ -16,7 +16,7 @@ enum class Pass : std::uint8_t { forward, backward, backward_input, backward_wei
 // One condition on a tag of a chunk.
 struct Condition {
   enum class Kind : std::uint8_t { equals, in_set, in_range, present, absent };
-  std::string tag;  // a tag's name, or "MB" (the micro-batch)
+  std::string tag;  // a tag's name, "MB" (the micro-batch), or "REGION" (the region's number in the model graph)
   Kind kind = Kind::equals;
   std::vector<std::uint32_t> values;  // equals: 1; in_set: any; in_range: first and last, both included
 
