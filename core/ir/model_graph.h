@@ -1,7 +1,9 @@
-// The captured model: regions, the values that flow between them, and parameters. No tensors, no LibTorch.
+// The captured model: regions, the values that flow between them, and parameters. No tensors, no
+// LibTorch.
 //
-// A model on one device, forward only: what `capture` finds by running the model once on the meta device, and what
-// strategies see. Text form: model_graph_text.h. Everything is in order of creation, so ids never depend on hashing.
+// A model on one device, forward only: what `capture` finds by running the model once on the meta
+// device, and what strategies see. Text form: model_graph_text.cc. Everything is in order of
+// creation, so ids never depend on hashing.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +24,14 @@ struct Affine {
   std::int64_t fixed = 0;
 
   constexpr std::int64_t at(std::int64_t rows) const { return per_row * rows + fixed; }
-  constexpr Affine operator+(const Affine& other) const { return {per_row + other.per_row, fixed + other.fixed}; }
+  constexpr Affine operator+(const Affine& other) const {
+    return {per_row + other.per_row, fixed + other.fixed};
+  }
   bool operator==(const Affine&) const = default;
 };
 
-// A tensor that is computed by one region, or delivered by the data loader. At most one dimension depends on the rows.
+// A tensor that is computed by one region, or delivered by the data loader. At most one dimension
+// depends on the rows.
 struct Value {
   std::string name;  // of inputs ("tokens"); "" for computed values
   DType dtype = DType::float32;
@@ -36,6 +41,7 @@ struct Value {
   Affine bytes() const;
   bool is_input() const { return !valid(producer); }
   bool needs_gradient() const { return !is_input() && is_floating(dtype); }
+  bool operator==(const Value&) const = default;
 };
 
 struct Parameter {
@@ -47,6 +53,7 @@ struct Parameter {
 
   std::int64_t elements() const;
   std::int64_t bytes() const { return elements() * size_of(dtype); }
+  bool operator==(const Parameter&) const = default;
 };
 
 struct Tag {
@@ -56,18 +63,21 @@ struct Tag {
   bool operator==(const Tag&) const = default;
 };
 
-// The smallest piece of a model that can run alone: it has no state but its parameters and reads its sizes from its inputs.
+// The smallest piece of a model that can run alone: it has no state but its parameters and reads
+// its sizes from its inputs.
 struct Region {
   std::vector<Tag> tags;                // outermost first; a name at most once
   std::vector<ParameterId> parameters;  // in order of first use
   std::vector<ValueId> inputs;          // the order is the argument order
   std::vector<ValueId> outputs;         // the order is the result order
   Affine flops;                         // of the forward pass
-  Affine saved_bytes;                   // what autograd keeps from the forward to the backward pass, parameters apart
-  Affine transient_bytes;               // largest extra live memory while the forward runs
-  Location where;                       // the model's source line
+  // What autograd keeps from the forward to the backward pass, parameters apart.
+  Affine saved_bytes;
+  Affine transient_bytes;  // largest extra live memory while the forward runs
+  Location where;          // the model's source line
 
   std::optional<std::uint32_t> tag(TagId name) const;
+  bool operator==(const Region&) const = default;
 };
 
 struct ModelGraph {
@@ -84,12 +94,15 @@ struct ModelGraph {
   const Parameter& parameter(ParameterId id) const { return parameters[index(id)]; }
   std::optional<TagId> find_tag(std::string_view name) const;
   TagId intern_tag(std::string_view name);
+  bool operator==(const ModelGraph&) const = default;
 };
 
-// Checks what every later phase relies on: ids in range, one producer a value, producers first, unique names, a loss.
+// Checks what every later phase relies on: ids in range, one producer a value, producers first,
+// unique names, a loss.
 Status verify(const ModelGraph& model);
 
-// One line an item; parse(print(m)) == m, print(parse(t)) == t. `where` in errors is `source`:line:column.
+// One line an item; parse(print(m)) == m, print(parse(t)) == t. `where` in errors is
+// `source`:line:column.
 std::string print(const ModelGraph& model);
 Expected<ModelGraph> parse_model_graph(std::string_view text, const std::string& source);
 

@@ -1,0 +1,26 @@
+// The names of operations and buffers, in the order of their enumerations: as they are printed and
+// read back.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/plan/plan.h"
+
+namespace piper {
+
+inline constexpr std::array<std::string_view, 20> kOpNames{
+    "forward",      "backward",    "backward_input", "backward_weight", "recompute",
+    "update",       "send",        "recv",           "all_reduce",      "reduce_scatter",
+    "all_gather",   "all_to_all",  "broadcast",      "token_count",     "grad_norm",
+    "finite_check", "loss_report", "statistic",      "state_update",    "input",
+};
+static_assert(static_cast<std::size_t>(Op::input) + 1 == kOpNames.size());
+
+inline constexpr std::array<std::string_view, 10> kBufferNames{
+    "input",     "activation", "gradient",    "saved",     "parameter", "parameter_gradient",
+    "optimizer", "loss_sum",   "token_count", "grad_norm",
+};
+static_assert(static_cast<std::size_t>(Buffer::Kind::grad_norm) + 1 == kBufferNames.size());
+
+}  // namespace piper
