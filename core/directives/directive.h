@@ -91,6 +91,7 @@ struct OrderChainDirective {
 struct Provenance {
   std::string plugin;
   Location where;
+  bool operator==(const Provenance&) const = default;
 };
 
 struct Directive {

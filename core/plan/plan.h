@@ -62,6 +62,7 @@ struct Chunk {
   bool has_backward = true;             // false: nothing to differentiate (all frozen, no input needs a gradient)
   Affine flops;                         // forward
   Affine saved_bytes;
+  bool operator==(const Chunk&) const = default;
 };
 
 // Parameters that are reduced and updated together: uniform in homes, dtype, optimizer group and frozen flag.
@@ -76,6 +77,7 @@ struct Bucket {
 
   std::int64_t bytes() const { return elements * size_of(dtype); }
   std::int64_t gradient_bytes() const { return frozen ? 0 : elements * size_of(gradient_dtype(dtype)); }
+  bool operator==(const Bucket&) const = default;
 };
 
 // What a task reads and writes. Contents are ordered by the plan alone. Accesses by op, each in this order:
@@ -121,12 +123,14 @@ struct Buffer {
   static constexpr std::uint32_t kNoSlot = 0xffffffff;
 
   bool persistent() const { return !valid(alloc); }
+  bool operator==(const Buffer&) const = default;
 };
 std::string_view to_string(Buffer::Kind kind);
 
 // Reusable storage for received values: equal sizes share; its users are ordered by the plan.
 struct Slot {
   Affine bytes;
+  bool operator==(const Slot&) const = default;
 };
 
 // Wait for the event that `task` of the same program records; `previous`: the record of the period before (no wait in
@@ -139,6 +143,7 @@ struct Wait {
 
 struct Range {
   std::uint32_t begin = 0, count = 0;
+  bool operator==(const Range&) const = default;
 };
 
 struct Task {
@@ -154,6 +159,7 @@ struct Task {
   Affine bytes;                         // moved by communication
   bool records = false;                 // some task waits for it
   Range waits, reads, writes, frees;    // into the pools of the program; allocs are Buffer::alloc
+  bool operator==(const Task&) const = default;
 };
 
 struct Stream {
@@ -161,6 +167,7 @@ struct Stream {
   std::string name;  // "compute", "send 0>1", "reduce", "scalar", "input"
   Kind kind = Kind::compute;
   Range tasks;  // contiguous
+  bool operator==(const Stream&) const = default;
 };
 
 // What every rank of one place runs. Member i of `ranks` has coordinate i: it takes block i of the rows, and its peers
@@ -182,6 +189,7 @@ struct Program {
   std::span<const Task> tasks_of(const Stream& s) const { return {tasks.data() + s.tasks.begin, s.tasks.count}; }
   const Task& task(TaskId id) const { return tasks[index(id)]; }
   const Buffer& buffer(BufferId id) const { return buffers[index(id)]; }
+  bool operator==(const Program&) const = default;
 };
 
 // Created before step 0, in the order of their ids on every rank.
@@ -191,6 +199,7 @@ struct Communicator {
   std::string stream;                       // logical stream: one communicator per (group, stream)
   std::uint32_t from = 0, to = 0;           // point_to_point: programs; member i sends to member i
   std::vector<std::uint32_t> ranks;         // collective: its members, ascending
+  bool operator==(const Communicator&) const = default;
 };
 
 struct Plan {
@@ -205,12 +214,14 @@ struct Plan {
   std::vector<Program> programs;
   std::vector<Provenance> origins;         // of nodes; by `origin_of_node`
   std::vector<std::uint32_t> origin_of_node;
+  std::vector<std::string> tag_names;      // by TagId, those that directives added too; empty: the model's
 
   // The program of a rank and the rank's coordinate in it.
   struct Seat {
     std::uint32_t program = 0, coordinate = 0;
   };
   Seat seat(std::uint32_t rank) const;
+  bool operator==(const Plan&) const = default;
 };
 
 // Rows of a step. Data-parallel rank `part` of `parts` takes a contiguous block; remainders go to the earlier ones. The
@@ -229,6 +240,10 @@ std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t
 std::string print(const Plan& plan, const ModelGraph& model);
 Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model, const std::string& source);
 std::string hash(const Plan& plan, const ModelGraph& model);  // 16 hexadecimal digits, FNV-1a of the text
+
+// What a person wants to know at a glance: a table with a line a program (stages, ranks, parameters, tasks of each
+// stream, peak bytes), and the totals.
+std::string summary(const Plan& plan, const ModelGraph& model);
 
 struct Plans {
   Plan train, evaluate;
