@@ -1,4 +1,4 @@
-"""Checks who includes whom: the layers of docs/design.md, as regular expressions.
+"""Checks who includes whom: each layer, and the headers it may see, as regular expressions.
 
 usage: check_layers.py [ROOT]
 """
