@@ -1,0 +1,122 @@
+#include <charconv>
+#include <cstdlib>
+#include <string>
+
+#include "core/config/load.h"
+
+namespace piper {
+namespace {
+
+// "pp 2 x dp 4"
+std::string axes_text(const MeshConfig& mesh) {
+  std::string text;
+  for (const auto& [name, size] : mesh.axes) {
+    text += (text.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
+  }
+  return text;
+}
+
+void add_note(Diagnostic& diagnostic, const Config& config, std::string_view key) {
+  if (const auto found = config.locations.find(key); found != config.locations.end()) {
+    diagnostic.note(std::string(key) + " is given here", found->second);
+  }
+}
+
+void check_rows(Loading& loading) {
+  const Config& config = loading.config;
+  if (!loading.good({"training.global_batch_size", "training.microbatches", "mesh.dp"})) {
+    return;
+  }
+  const std::int64_t least = config.mesh.size("dp") * config.training.microbatches;
+  if (config.training.global_batch_size >= least) {
+    return;
+  }
+  Diagnostic wrong =
+      error("config.rows",
+            "training.global_batch_size: expected at least " + std::to_string(least) +
+                " rows (dp " + std::to_string(config.mesh.size("dp")) + " x microbatches " +
+                std::to_string(config.training.microbatches) + "), got " +
+                std::to_string(config.training.global_batch_size),
+            config.where("training.global_batch_size"));
+  add_note(wrong, config, "mesh.dp");
+  add_note(wrong, config, "training.microbatches");
+  loading.refuse("training.global_batch_size", std::move(wrong));
+}
+
+void check_world(Loading& loading) {
+  const char* variable = std::getenv("WORLD_SIZE");
+  if (variable == nullptr || !loading.good({"mesh"})) {
+    return;
+  }
+  const std::string text = variable;
+  std::uint32_t size = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), size);
+  const MeshConfig& mesh = loading.config.mesh;
+  if (problem != std::errc() || end != text.data() + text.size()) {
+    loading.refuse("mesh",
+                   error("config.world_size", "WORLD_SIZE: expected an integer, got '" + text + "'",
+                         loading.config.where("mesh")));
+  } else if (size != mesh.world()) {
+    loading.refuse("mesh", error("config.world_size",
+                                 "mesh: expected " + text + " ranks (WORLD_SIZE), got " +
+                                     std::to_string(mesh.world()) + " (" + axes_text(mesh) + ")",
+                                 loading.config.where("mesh")));
+  }
+}
+
+void check_model(Loading& loading) {
+  const ModelConfig& model = loading.config.model;
+  if (!model.flavor.empty() && !model.hf_assets_path.empty()) {
+    Diagnostic both =
+        error("config.conflict", "expected model.flavor or model.hf_assets_path, got both",
+              loading.config.where("model.flavor"));
+    add_note(both, loading.config, "model.hf_assets_path");
+    loading.refuse("model", std::move(both));
+  }
+}
+
+void check_checkpoint(Loading& loading) {
+  const Config& config = loading.config;
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (!loading.good({"checkpoint"})) {
+    return;
+  }
+  if (checkpoint.initial_load_in_hf && checkpoint.initial_load_path.empty() &&
+      config.model.hf_assets_path.empty()) {
+    loading.refuse("checkpoint",
+                   error("config.missing_key",
+                         "checkpoint.initial_load_in_hf: expected "
+                         "checkpoint.initial_load_path or model.hf_assets_path, got neither",
+                         config.where("checkpoint.initial_load_in_hf")));
+  }
+  if (!checkpoint.initial_load_path.empty() && !checkpoint.initial_load_in_hf) {
+    loading.refuse("checkpoint",
+                   error("config.unsupported",
+                         "checkpoint.initial_load_path without initial_load_in_hf = true "
+                         "is not supported by this version",
+                         config.where("checkpoint.initial_load_path")));
+  }
+  if (checkpoint.last_save_in_hf && checkpoint.last_save_path.empty()) {
+    loading.refuse("checkpoint",
+                   error("config.missing_key",
+                         "checkpoint.last_save_in_hf: expected checkpoint.last_save_path, got none",
+                         config.where("checkpoint.last_save_in_hf")));
+  }
+  if (!checkpoint.last_save_path.empty() && !checkpoint.last_save_in_hf) {
+    loading.refuse("checkpoint", error("config.unsupported",
+                                       "checkpoint.last_save_path without last_save_in_hf = true "
+                                       "is not supported by this version",
+                                       config.where("checkpoint.last_save_path")));
+  }
+}
+
+}  // namespace
+
+void check_rules(Loading& loading) {
+  check_rows(loading);
+  check_world(loading);
+  check_model(loading);
+  check_checkpoint(loading);
+}
+
+}  // namespace piper

@@ -1,0 +1,239 @@
+// Sections whose keys are names of the user's choice, or that come as lists of tables.
+#include <algorithm>
+#include <cctype>
+
+#include "core/config/load.h"
+#include "core/config/schema.h"
+
+namespace piper {
+namespace {
+
+using Kind = RawValue::Kind;
+
+// Ranks of this version are threads of one process; more are a slip, and products must not
+// overflow.
+constexpr std::int64_t kMostRanks = 65'536;
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return (std::isalnum(c) != 0 && c < 0x80) || c == '_';
+         });
+}
+
+void read_axis(Loading& loading, const RawEntry& entry) {
+  const std::string path = "mesh." + entry.key;
+  Key key;
+  key.type = Key::Type::integer;
+  key.bounds = {.low = 1, .high = static_cast<double>(kMostRanks)};
+  if (!is_name(entry.key)) {
+    loading.refuse(
+        path, error("config.name",
+                    "expected an axis name of letters, digits and '_', got '" + entry.key + "'",
+                    entry.where));
+  } else if (auto wrong = check(key, path, entry.value)) {
+    loading.refuse(path, *std::move(wrong));
+  } else if (entry.key == "ep") {
+    if (entry.value.integer > 1) {
+      loading.refuse(path,
+                     error("config.unsupported", "mesh.ep above 1 is not supported by this version",
+                           entry.value.where));
+    }
+  } else {
+    auto& axes = loading.config.mesh.axes;
+    const auto size = static_cast<std::uint32_t>(entry.value.integer);
+    const auto known = std::find_if(axes.begin(), axes.end(),
+                                    [&](const auto& axis) { return axis.first == entry.key; });
+    if (known != axes.end()) {
+      known->second = size;
+    } else {
+      axes.insert(axes.end() - 1, {entry.key, size});  // dp stays innermost
+    }
+  }
+}
+
+// Outermost first; axes that the list leaves out stay outside of it, in their default order.
+void order_axes(Loading& loading, const RawValue& order) {
+  const std::string path = "mesh.order";
+  auto& axes = loading.config.mesh.axes;
+  const bool texts = order.kind == Kind::list &&
+                     std::all_of(order.items.begin(), order.items.end(),
+                                 [](const RawValue& item) { return item.kind == Kind::text; });
+  if (!texts) {
+    loading.refuse(path, error("config.type",
+                               path + ": expected a list of axis names, outermost first, got " +
+                                   describe(order),
+                               order.where));
+    return;
+  }
+  std::vector<std::string> names;
+  for (const auto& axis : axes) {
+    names.push_back(axis.first);
+  }
+  std::vector<std::string> seen;
+  for (const RawValue& item : order.items) {
+    if (std::find(names.begin(), names.end(), item.text) == names.end()) {
+      loading.refuse(path,
+                     error("config.unknown_axis",
+                           path + ": unknown axis '" + item.text + "'" + suggest(item.text, names),
+                           item.where));
+      return;
+    }
+    if (std::find(seen.begin(), seen.end(), item.text) != seen.end()) {
+      loading.refuse(path, error("config.duplicate_axis",
+                                 path + ": axis '" + item.text + "' is given twice", item.where));
+      return;
+    }
+    seen.push_back(item.text);
+    const auto axis =
+        std::find_if(axes.begin(), axes.end(), [&](const auto& a) { return a.first == item.text; });
+    std::rotate(axis, axis + 1, axes.end());
+  }
+}
+
+const RawValue* require_text(Loading& loading, const RawValue& table, std::string_view name,
+                             const std::string& path) {
+  const RawValue* value = table.find(name);
+  if (value == nullptr) {
+    return nullptr;
+  }
+  if (value->kind != Kind::text || value->text.empty()) {
+    loading.refuse(path, error("config.type",
+                               path + ": expected a text, got " +
+                                   (value->kind == Kind::text ? "an empty one" : describe(*value)),
+                               value->where));
+    return nullptr;
+  }
+  return value;
+}
+
+void read_strategy(Loading& loading, const RawValue& table) {
+  StrategyConfig strategy;
+  strategy.where = table.where;
+  const RawValue* plugin = require_text(loading, table, "plugin", "strategy.plugin");
+  const RawValue* name = require_text(loading, table, "name", "strategy.name");
+  if (plugin != nullptr) {
+    strategy.plugin = plugin->text;
+  } else if (table.find("plugin") == nullptr) {
+    loading.refuse("strategy",
+                   error("config.missing_key", "[[strategy]]: expected the key 'plugin', got none",
+                         table.where));
+  }
+  strategy.name = name != nullptr ? name->text : strategy.plugin;
+  for (const RawEntry& entry : table.entries) {
+    if (entry.key == "plugin" || entry.key == "name") {
+      continue;
+    }
+    const std::string path = "strategy." + strategy.name + '.' + entry.key;
+    loading.config.locations[path] = entry.value.where;
+    if (auto option = to_option(path, entry.value)) {
+      strategy.options.emplace_back(entry.key, *std::move(option));
+    } else {
+      loading.refuse(path, std::move(option.error().front()));
+    }
+  }
+  if (name != nullptr) {
+    for (const StrategyConfig& other : loading.config.strategies) {
+      if (other.name == strategy.name) {
+        loading.refuse("strategy",
+                       error("config.duplicate_name",
+                             "strategy name '" + strategy.name + "' is given twice", name->where)
+                           .note("first given here", other.where));
+      }
+    }
+  }
+  loading.config.strategies.push_back(std::move(strategy));
+}
+
+}  // namespace
+
+void read_mesh(Loading& loading, const RawValue& section) {
+  for (const RawEntry& entry : section.entries) {
+    loading.config.locations["mesh." + entry.key] = entry.value.where;
+    if (entry.key != "order") {
+      read_axis(loading, entry);
+    }
+  }
+  if (const RawValue* order = section.find("order")) {
+    order_axes(loading, *order);
+  }
+  std::int64_t world = 1;
+  for (const auto& axis : loading.config.mesh.axes) {
+    world *= axis.second;
+    if (world > kMostRanks) {
+      loading.refuse("mesh", error("config.range",
+                                   "mesh: expected at most " + std::to_string(kMostRanks) +
+                                       " ranks, got a larger product of axes",
+                                   section.where));
+      return;
+    }
+  }
+}
+
+void read_optimizer_groups(Loading& loading, const RawValue& groups) {
+  if (!groups.is_tables()) {
+    loading.refuse("optimizer.group",
+                   error("config.type",
+                         "expected [[optimizer.group]], got " +
+                             (groups.kind == Kind::table ? "[optimizer.group]" : describe(groups)),
+                         groups.where));
+    return;
+  }
+  const Key* lr = find_key("optimizer", "lr");
+  const Key* weight_decay = find_key("optimizer", "weight_decay");
+  Key globs;
+  globs.type = Key::Type::texts;
+  const std::string section = "optimizer.group";
+  for (const RawValue& table : groups.items) {
+    OptimizerGroup group;
+    group.where = table.where;
+    for (const RawEntry& entry : table.entries) {
+      const std::string path = section + '.' + entry.key;
+      const Key* key = entry.key == "parameters"     ? &globs
+                       : entry.key == "lr"           ? lr
+                       : entry.key == "weight_decay" ? weight_decay
+                                                     : nullptr;
+      if (key == nullptr) {
+        loading.refuse(path, error("config.unknown_key",
+                                   "unknown key '" + entry.key + "' in [[optimizer.group]]" +
+                                       suggest(entry.key, {"parameters", "lr", "weight_decay"}),
+                                   entry.where));
+      } else if (auto wrong = check(*key, path, entry.value)) {
+        loading.refuse(path, *std::move(wrong));
+      } else if (key == &globs) {
+        if (entry.value.kind == Kind::text) {
+          group.parameters.push_back(entry.value.text);
+        }
+        for (const RawValue& item : entry.value.items) {
+          group.parameters.push_back(item.text);
+        }
+      } else {
+        (key == lr ? group.lr : group.weight_decay) = entry.value.kind == Kind::integer
+                                                          ? static_cast<double>(entry.value.integer)
+                                                          : entry.value.number;
+      }
+    }
+    if (table.find("parameters") == nullptr) {
+      loading.refuse(section, error("config.missing_key",
+                                    "[[optimizer.group]]: expected the key 'parameters', got none",
+                                    table.where));
+    }
+    loading.config.optimizer.groups.push_back(std::move(group));
+  }
+}
+
+void read_strategies(Loading& loading, const RawValue& strategies) {
+  if (!strategies.is_tables()) {
+    loading.refuse("strategy",
+                   error("config.type",
+                         "expected [[strategy]], one table a plugin, got " +
+                             (strategies.kind == Kind::table ? "[strategy]" : describe(strategies)),
+                         strategies.where));
+    return;
+  }
+  for (const RawValue& table : strategies.items) {
+    read_strategy(loading, table);
+  }
+}
+
+}  // namespace piper
