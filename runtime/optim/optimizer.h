@@ -27,6 +27,13 @@ struct OptimizerState {
 void update(const OptimizerSettings& settings, std::int64_t step, at::Tensor value, const at::Tensor& gradient,
             double scale, OptimizerState& state);
 
+// What clipping multiplies every gradient by, from the global norm: max_norm / (norm + 1e-6) where that is below 1, as
+// PyTorch's clip_grad_norm_; 1 where max_norm is 0.
+inline double clip_scale(double max_norm, double norm) {
+  const double scale = max_norm / (norm + 1e-6);
+  return max_norm > 0 && scale < 1 ? scale : 1;
+}
+
 // `group` as core's optimizer_group() numbers them.
 OptimizerSettings settings_of(const Config& config, std::uint32_t group);
 
