@@ -1,4 +1,4 @@
-// The job: what a TOML file says, checked and typed. Keys and defaults are in one place, schema.cc.
+// The job: what a TOML file says, checked and typed. Keys, ranges and help are in one place, schema.cc.
 #pragma once
 
 #include <cstdint>

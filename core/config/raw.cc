@@ -159,16 +159,60 @@ std::string quoted_name(std::string_view message) {
                                          : std::string(message.substr(begin + 1, end - begin - 1));
 }
 
+// Where the text before `at` already has `name`: below its last header, or as a header itself.
+std::optional<Location> first_place(std::string_view text, const Location& at,
+                                    const std::string& name, bool header) {
+  std::size_t end = 0;
+  for (std::uint32_t line = 1; line < at.line && end != std::string_view::npos; ++line) {
+    end = text.find('\n', end);
+    end = end == std::string_view::npos ? end : end + 1;
+  }
+  const std::string before(text.substr(0, end));
+  std::string path;
+  const std::size_t last = ("\n" + before).rfind("\n[");
+  if (!header && last != std::string::npos) {
+    const std::size_t begin = std::min(before.find_first_not_of('[', last), before.size());
+    path = before.substr(begin, before.find(']', begin) - begin);
+  }
+  try {
+    const toml::table prefix = toml::parse(before, at.file);
+    if (header) {
+      const auto found = prefix.at_path(name);
+      return found ? std::optional(location(found.node()->source().begin, at.file)) : std::nullopt;
+    }
+    toml::node_view<const toml::node> parent =
+        path.empty() ? toml::node_view<const toml::node>(prefix) : prefix.at_path(path);
+    if (const toml::array* tables = parent.as_array(); tables != nullptr && !tables->empty()) {
+      parent = toml::node_view<const toml::node>(tables->back());
+    }
+    if (const toml::table* table = parent.as_table()) {
+      for (auto&& [key, child] : *table) {
+        if (key.str() == name) {
+          return location(key.source().begin, at.file);
+        }
+      }
+    }
+  } catch (const toml::parse_error&) {
+    // The part before does not stand alone: no note.
+  }
+  return std::nullopt;
+}
+
 Diagnostic syntax_error(const toml::parse_error& caught, std::string_view text,
                         const std::string& file) {
   const std::string message(caught.description());
   const Location at = location(caught.source().begin, file);
   if (message.find("cannot redefine existing") != std::string::npos) {
     const std::string name = quoted_name(message);
-    if (message.find("table header") != std::string::npos) {
-      return error("config.duplicate_section", "section [" + name + "] is given twice", at);
+    const bool header = message.find("table header") != std::string::npos;
+    Diagnostic twice =
+        header ? error("config.duplicate_section", "section [" + name + "] is given twice", at)
+               : error("config.duplicate_key", "key '" + name + "' is given twice",
+                       key_before(text, at));
+    if (const auto first = first_place(text, at, name, header)) {
+      twice.note("first given here", *first);
     }
-    return error("config.duplicate_key", "key '" + name + "' is given twice", key_before(text, at));
+    return twice;
   }
   constexpr std::string_view kPrefix = "Error while parsing ";
   const bool prefixed = message.starts_with(kPrefix);

@@ -1,6 +1,7 @@
 // Sections whose keys are names of the user's choice, or that come as lists of tables.
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "core/config/load.h"
 #include "core/config/schema.h"
@@ -132,16 +133,6 @@ void read_strategy(Loading& loading, const RawValue& table) {
       loading.refuse(path, std::move(option.error().front()));
     }
   }
-  if (name != nullptr) {
-    for (const StrategyConfig& other : loading.config.strategies) {
-      if (other.name == strategy.name) {
-        loading.refuse("strategy",
-                       error("config.duplicate_name",
-                             "strategy name '" + strategy.name + "' is given twice", name->where)
-                           .note("first given here", other.where));
-      }
-    }
-  }
   loading.config.strategies.push_back(std::move(strategy));
 }
 
@@ -231,8 +222,19 @@ void read_strategies(Loading& loading, const RawValue& strategies) {
                          strategies.where));
     return;
   }
+  std::map<std::string, Location> names;
   for (const RawValue& table : strategies.items) {
     read_strategy(loading, table);
+    const RawValue* name = table.find("name");
+    if (name == nullptr || name->text.empty()) {
+      continue;
+    }
+    if (const auto [first, added] = names.emplace(name->text, table.where); !added) {
+      loading.refuse("strategy",
+                     error("config.duplicate_name",
+                           "strategy name '" + name->text + "' is given twice", name->where)
+                         .note("first given here", first->second));
+    }
   }
 }
 
