@@ -1,0 +1,108 @@
+#include "runtime/data/loader.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/model/build.h"
+
+namespace piper {
+
+Loader::Loader(const ModelGraph& model, std::unique_ptr<RowSource> source, std::int64_t global_rows,
+               std::uint64_t seed)
+    : fields_(fields_of(model)),
+      source_(std::move(source)),
+      global_rows_(global_rows),
+      sequence_(source_->rows(Part::training), seed) {}
+
+Batch Loader::gather(Part part, const std::vector<Place>& rows,
+                     const std::vector<ValueId>& inputs) const {
+  Batch batch;
+  for (const Field& field : fields_) {
+    if (std::find(inputs.begin(), inputs.end(), field.value) == inputs.end()) {
+      continue;
+    }
+    std::vector<std::int64_t> shape = {static_cast<std::int64_t>(rows.size())};
+    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+    at::Tensor tensor = at::empty(shape, to_torch(field.dtype));
+    auto* to = static_cast<std::byte*>(tensor.mutable_data_ptr());
+    for (const Place& place : rows) {
+      source_->read(part, place.row, field, to);
+      if (field.labels && !place.counted) {
+        std::fill_n(reinterpret_cast<std::int64_t*>(to), field.elements(), kIgnoredLabel);
+      }
+      to += field.bytes();
+    }
+    batch.emplace(field.value, std::move(tensor));
+  }
+  return batch;
+}
+
+Batch Loader::training(std::int64_t step, Rows block, const std::vector<ValueId>& inputs) {
+  std::vector<Place> rows;
+  for (std::int64_t i = 0; i < block.count; ++i) {
+    rows.push_back({sequence_.at((step - 1) * global_rows_ + block.begin + i), true});
+  }
+  return gather(Part::training, rows, inputs);
+}
+
+std::int64_t Loader::evaluation_batches() const {
+  return (source_->rows(Part::held_out) + global_rows_ - 1) / global_rows_;
+}
+
+std::vector<Loader::Place> Loader::evaluation_rows(std::int64_t batch, Rows block) const {
+  const std::int64_t last = source_->rows(Part::held_out) - 1;
+  std::vector<Place> rows;
+  for (std::int64_t i = 0; i < block.count; ++i) {
+    const std::int64_t row = batch * global_rows_ + block.begin + i;
+    rows.push_back({std::min(row, last), row <= last});
+  }
+  return rows;
+}
+
+Batch Loader::evaluation(std::int64_t batch, Rows block, const std::vector<ValueId>& inputs) const {
+  return gather(Part::held_out, evaluation_rows(batch, block), inputs);
+}
+
+std::int64_t Loader::evaluation_tokens(std::int64_t batch) const {
+  const auto labels =
+      std::find_if(fields_.begin(), fields_.end(), [](const Field& f) { return f.labels; });
+  std::vector<std::int64_t> row(static_cast<std::size_t>(labels->elements()));
+  std::int64_t counted = 0;
+  for (const Place& place : evaluation_rows(batch, {0, global_rows_})) {
+    if (place.counted) {
+      source_->read(Part::held_out, place.row, *labels, reinterpret_cast<std::byte*>(row.data()));
+      counted += std::count_if(row.begin(), row.end(),
+                               [](std::int64_t label) { return label != kIgnoredLabel; });
+    }
+  }
+  return counted;
+}
+
+std::vector<ValueId> Loader::all_inputs() const {
+  std::vector<ValueId> inputs;
+  for (const Field& field : fields_) {
+    inputs.push_back(field.value);
+  }
+  return inputs;
+}
+
+std::vector<ValueId> inputs_of(const Plan& plan, std::uint32_t rank) {
+  std::set<ValueId> inputs;
+  for (const Buffer& buffer : plan.programs[plan.seat(rank).program].buffers) {
+    if (buffer.kind == Buffer::Kind::input) {
+      inputs.insert(buffer.value);
+    }
+  }
+  return {inputs.begin(), inputs.end()};
+}
+
+Rows block_of(const Plan& plan, std::uint32_t rank) {
+  const Plan::Seat seat = plan.seat(rank);
+  const auto parts = static_cast<std::uint32_t>(plan.programs[seat.program].ranks.size());
+  return cut_rows({0, plan.global_rows}, parts, seat.coordinate);
+}
+
+}  // namespace piper

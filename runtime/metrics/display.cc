@@ -1,0 +1,84 @@
+#include "runtime/metrics/display.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace piper {
+namespace {
+
+template <typename... Values>
+std::string format(const char* pattern, Values... values) {
+  char text[128];
+  const int length = std::snprintf(text, sizeof text, pattern, values...);
+  return std::string(text, static_cast<std::size_t>(std::clamp<int>(length, 0, sizeof text - 1)));
+}
+
+double mebibytes(const std::vector<std::int64_t>& bytes) {
+  const auto most = std::max_element(bytes.begin(), bytes.end());
+  return most == bytes.end() ? 0 : static_cast<double>(*most) / (1 << 20);
+}
+
+std::string duration(double seconds) {
+  return seconds < 1 ? format("%.1f ms", seconds * 1e3) : format("%.2f s", seconds);
+}
+
+std::string clock(double seconds) {
+  const auto whole = static_cast<long long>(std::lround(seconds));
+  return whole < 3600 ? format("%lld:%02lld", whole / 60, whole % 60)
+                      : format("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+}  // namespace
+
+std::string grouped(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (number < 0 ? 1 : 0);
+       at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
+  }
+  return digits;
+}
+
+std::string step_line(const StepRecord& record) {
+  return format("step %lld  loss %.4f  norm %.3g  lr %.1e  ", static_cast<long long>(record.step),
+                record.loss, record.grad_norm, record.lr) +
+         duration(record.seconds) + "  " + grouped(std::llround(record.tokens_per_second())) +
+         " tok/s  " +
+         format("bubble %.0f%%  peak %.1f MiB (planned %.1f)", record.bubble * 100,
+                mebibytes(record.peak_bytes), mebibytes(record.planned_peak_bytes)) +
+         (record.updated ? "" : "  not finite: update skipped");
+}
+
+std::string progress_line(const StepRecord& record, std::int64_t steps, double seconds_a_step) {
+  return format("%lld/%lld  loss %.4f  ", static_cast<long long>(record.step),
+                static_cast<long long>(steps), record.loss) +
+         grouped(std::llround(record.tokens_per_second())) + " tok/s  " +
+         clock(seconds_a_step * static_cast<double>(steps - record.step)) + " left";
+}
+
+void Display::line(const std::string& text) {
+  clear();
+  std::fprintf(lines_, "%s\n", text.c_str());
+  std::fflush(lines_);
+}
+
+void Display::progress(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (progress_ == nullptr || (drawn_ && now - last_ < std::chrono::milliseconds(100))) {
+    return;
+  }
+  last_ = now;
+  drawn_ = true;
+  std::fprintf(progress_, "\r\x1b[K%s", text.c_str());
+  std::fflush(progress_);
+}
+
+void Display::clear() {
+  if (drawn_) {
+    std::fputs("\r\x1b[K", progress_);
+    std::fflush(progress_);
+    drawn_ = false;
+  }
+}
+
+}  // namespace piper

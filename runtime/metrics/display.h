@@ -1,0 +1,46 @@
+// What a person sees of a run: a line for each reported step, and on a terminal one line below it
+// that is rewritten.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "runtime/metrics/step_record.h"
+
+namespace piper {
+
+// `step 10  loss 3.2208  norm 1.23  lr 1.0e-03  11.9 ms  3,378 tok/s  bubble 17%  peak 12.3 MiB
+// (planned 13.0)`. The peak is that of the rank with the most.
+std::string step_line(const StepRecord& record);
+
+// `12/200  loss 3.2208  3,378 tok/s  1:23 left`; the rest is estimated from the steps after the
+// first.
+std::string progress_line(const StepRecord& record, std::int64_t steps, double seconds_a_step);
+
+// Digits in groups of three.
+std::string grouped(std::int64_t number);
+
+class Display {
+ public:
+  // Lines go to `lines`; the rewritten one to `progress`, or nowhere where that is null.
+  Display(std::FILE* lines, std::FILE* progress) : lines_(lines), progress_(progress) {}
+  ~Display() { clear(); }
+  Display(const Display&) = delete;
+  Display& operator=(const Display&) = delete;
+
+  void line(const std::string& text);
+  // At most ten times a second.
+  void progress(const std::string& text);
+
+ private:
+  void clear();
+
+  std::FILE* lines_;
+  std::FILE* progress_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace piper

@@ -1,0 +1,58 @@
+// The runtime's side of the door: core/runtime_interface.h.
+#include "core/runtime_interface.h"
+
+#include <exception>
+
+#include "runtime/data/dataset.h"
+#include "runtime/model/build.h"
+#include "runtime/train/train.h"
+#include "runtime/train/verify.h"
+#include "runtime/train/weights.h"
+
+namespace piper {
+namespace {
+
+// Runs `body`; what LibTorch or the standard library throws is an error, so no exception leaves
+// this library.
+template <typename Body>
+auto guarded(Body body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::exception& exception) {
+    const std::string what = exception.what();
+    return fail(error("run.exception", what.substr(0, what.find('\n'))));
+  }
+}
+
+class TorchRuntime final : public Runtime {
+ public:
+  Expected<ModelGraph> capture(const Config& config) override {
+    return guarded([&]() -> Expected<ModelGraph> {
+      PIPER_ASSIGN(LiveModel model, build_model(config, /*measure=*/true));
+      return std::move(model.graph);
+    });
+  }
+
+  Status check(const Config& config, const ModelGraph& model) override {
+    return guarded([&]() -> Status {
+      PIPER_TRY(check_data(config, model));
+      return check_weights(config, model);
+    });
+  }
+
+  Expected<TrainSummary> train(const Job& job, const TrainOptions& options) override {
+    return guarded([&] { return piper::train(job, options); });
+  }
+
+  Expected<VerifyReport> verify(const Job& job, const VerifyOptions& options) override {
+    return guarded([&] { return verify_parity(job, options); });
+  }
+};
+
+}  // namespace
+}  // namespace piper
+
+extern "C" __attribute__((visibility("default"))) piper::Runtime* piper_runtime() {
+  static piper::TorchRuntime runtime;
+  return &runtime;
+}

@@ -1,0 +1,250 @@
+#include "runtime/train/train.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "runtime/metrics/display.h"
+#include "runtime/metrics/metrics_file.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/train/interrupt.h"
+#include "runtime/train/weights.h"
+
+namespace piper {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<std::int64_t> planned_peaks(const Plan& plan, const ModelGraph& model) {
+  std::vector<std::int64_t> peaks;
+  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+    const Plan::Seat seat = plan.seat(rank);
+    peaks.push_back(peak_bytes(plan, model, seat.program, seat.coordinate));
+  }
+  return peaks;
+}
+
+// Delivers rows of the loader to the ranks of a plan.
+class Feed {
+ public:
+  explicit Feed(const Plan& plan) {
+    for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+      inputs_.push_back(inputs_of(plan, rank));
+      blocks_.push_back(block_of(plan, rank));
+    }
+  }
+
+  Batch training(Loader& loader, std::int64_t step, std::uint32_t rank) const {
+    return loader.training(step, blocks_[rank], inputs_[rank]);
+  }
+  Batch evaluation(const Loader& loader, std::int64_t batch, std::uint32_t rank) const {
+    return loader.evaluation(batch, blocks_[rank], inputs_[rank]);
+  }
+
+ private:
+  std::vector<std::vector<ValueId>> inputs_;  // by rank
+  std::vector<Rows> blocks_;
+};
+
+// One run of `piper train`.
+class Run {
+ public:
+  Run(const Job& job, const TrainOptions& options, Engine& engine, Loader& loader,
+      MetricsFile& metrics, Display& display, Interrupt& interrupt)
+      : job_(job),
+        options_(options),
+        engine_(engine),
+        loader_(loader),
+        metrics_(metrics),
+        display_(display),
+        interrupt_(interrupt),
+        feed_(job.plans.train),
+        planned_(planned_peaks(job.plans.train, job.model)) {}
+
+  Expected<TrainSummary> go() {
+    const auto start = std::chrono::steady_clock::now();
+    const std::int64_t steps = job_.config.training.steps;
+    engine_.keep_gradients(!options_.save_gradients.empty());
+    for (std::int64_t step = 1; step <= steps && !interrupt_.requested(); ++step) {
+      PIPER_TRY(one_step(step));
+    }
+    summary_.interrupted = interrupt_.requested();
+    summary_.held_out_loss = std::numeric_limits<double>::quiet_NaN();
+    if (!summary_.interrupted) {
+      PIPER_TRY(finish());
+    }
+    const bool only_first = summary_.steps < 2;
+    const double seconds = only_first ? first_.seconds : timed_seconds_;
+    summary_.tokens_per_second =
+        seconds > 0 ? static_cast<double>(only_first ? first_.tokens : timed_tokens_) / seconds : 0;
+    summary_.seconds = seconds_since(start);
+    return summary_;
+  }
+
+ private:
+  Status one_step(std::int64_t step) {
+    const auto start = std::chrono::steady_clock::now();
+    StepInput input;
+    input.step = updates_ + 1;
+    input.lr_factor = lr_factor(job_.config.lr_scheduler, updates_ + 1, job_.config.training.steps);
+    input.batch = [&](std::uint32_t rank) { return feed_.training(loader_, step, rank); };
+    auto result = engine_.train_step(input);
+    if (!result) {
+      if (interrupt_.requested()) {
+        return {};  // Ctrl-C ended the step
+      }
+      return fail(std::move(result).error());
+    }
+
+    const StepRecord record = describe(step, input.lr_factor, *result, seconds_since(start));
+    PIPER_TRY(metrics_.write(record));
+    report(record);
+    if (!result->finite && job_.config.training.non_finite == NonFinite::stop) {
+      return fail(not_finite(step, *result));
+    }
+    updates_ += result->finite ? 1 : 0;
+    summary_.steps = step;
+    summary_.loss = result->loss;
+    if (step == 1 && !options_.save_gradients.empty()) {
+      PIPER_TRY(save_gradients(job_, engine_, options_.save_gradients));
+      engine_.keep_gradients(false);
+    }
+    const std::int64_t freq = job_.config.validation.freq;
+    if (freq > 0 && step % freq == 0) {
+      PIPER_TRY(hold_out(step));
+    }
+    return {};
+  }
+
+  StepRecord describe(std::int64_t step, double factor, const StepResult& result, double seconds) {
+    StepRecord record;
+    record.step = step;
+    record.loss = result.loss;
+    record.grad_norm = result.grad_norm;
+    record.lr = job_.config.optimizer.lr * factor;
+    record.tokens = result.tokens;
+    record.seconds = seconds;
+    record.bubble = 1 - result.busy_seconds / (engine_.world() * seconds);
+    record.updated = result.finite;
+    record.peak_bytes = result.peak_bytes;
+    record.planned_peak_bytes = planned_;
+    if (step == 1) {
+      first_ = record;
+    } else {
+      timed_seconds_ += seconds;
+      timed_tokens_ += result.tokens;
+    }
+    return record;
+  }
+
+  void report(const StepRecord& record) {
+    const std::int64_t freq = std::max<std::int64_t>(job_.config.metrics.log_freq, 1);
+    const std::int64_t steps = job_.config.training.steps;
+    if (record.step % freq == 0 || record.step == 1 || record.step == steps || !record.updated) {
+      display_.line(step_line(record));
+    }
+    const double a_step =
+        record.step > 1 ? timed_seconds_ / static_cast<double>(record.step - 1) : record.seconds;
+    if (record.step < steps) {
+      display_.progress(progress_line(record, steps, a_step));
+    }
+  }
+
+  Diagnostic not_finite(std::int64_t step, const StepResult& result) const {
+    return error("run.non_finite",
+                 "step " + std::to_string(step) + ": expected finite numbers, got loss " +
+                     std::to_string(result.loss) + " and gradient norm " +
+                     std::to_string(result.grad_norm) + "; the weights are those of step " +
+                     std::to_string(step - 1) +
+                     " (training.non_finite = \"skip\" goes on without the update)",
+                 job_.config.where("training.non_finite"));
+  }
+
+  Status hold_out(std::int64_t step) {
+    PIPER_ASSIGN(held_out_, evaluate(job_, loader_, engine_, job_.config.validation.steps));
+    evaluated_at_ = step;
+    if (held_out_.tokens > 0) {
+      char loss[32];
+      std::snprintf(loss, sizeof loss, "%.4f", held_out_.loss);
+      display_.line("step " + std::to_string(step) + "  held-out loss " + loss + "  (" +
+                    grouped(held_out_.tokens) + " tokens)");
+    }
+    return {};
+  }
+
+  Status finish() {
+    if (evaluated_at_ != summary_.steps) {
+      PIPER_TRY(hold_out(summary_.steps));
+    }
+    if (held_out_.tokens > 0) {
+      summary_.held_out_loss = held_out_.loss;
+    }
+    return save_weights(job_, engine_);
+  }
+
+  const Job& job_;
+  const TrainOptions& options_;
+  Engine& engine_;
+  Loader& loader_;
+  MetricsFile& metrics_;
+  Display& display_;
+  Interrupt& interrupt_;
+  Feed feed_;
+  std::vector<std::int64_t> planned_;
+  TrainSummary summary_;
+  StepRecord first_;
+  std::int64_t updates_ = 0;  // made so far: what the optimizer and the learning rate count
+  double timed_seconds_ = 0;  // of the steps after the first
+  std::int64_t timed_tokens_ = 0;
+  HeldOut held_out_;
+  std::int64_t evaluated_at_ = -1;
+};
+
+}  // namespace
+
+Expected<HeldOut> evaluate(const Job& job, Loader& loader, Engine& engine,
+                           std::int64_t most_batches) {
+  const Feed feed(job.plans.evaluate);
+  std::int64_t batches = loader.evaluation_batches();
+  if (most_batches > 0) {
+    batches = std::min(batches, most_batches);
+  }
+  HeldOut total;
+  double sum = 0;
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    if (loader.evaluation_tokens(batch) == 0) {
+      continue;
+    }
+    StepInput input;
+    input.step = batch + 1;
+    input.batch = [&](std::uint32_t rank) { return feed.evaluation(loader, batch, rank); };
+    PIPER_ASSIGN(const StepResult result, engine.evaluate_step(input));
+    sum += result.loss * static_cast<double>(result.tokens);
+    total.tokens += result.tokens;
+  }
+  total.loss = total.tokens > 0 ? sum / static_cast<double>(total.tokens) : 0;
+  return total;
+}
+
+Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
+                             const EngineFactory& create) {
+  const Config& config = job.config;
+  PIPER_ASSIGN(std::unique_ptr<RowSource> rows, load_dataset(config, job.model));
+  PIPER_ASSIGN(MetricsFile metrics,
+               MetricsFile::open(config.metrics.file, config.where("metrics.file")));
+  Loader loader(job.model, std::move(rows), config.training.global_batch_size,
+                config.training.seed);
+  PIPER_ASSIGN(const std::unique_ptr<Engine> engine, create(job));
+  PIPER_TRY(load_initial_weights(job, *engine));
+
+  Display display(stdout, options.progress && isatty(STDERR_FILENO) ? stderr : nullptr);
+  display.line(loader.source().describe());
+  Interrupt interrupt([&] { engine->cancel("interrupted"); });
+  return Run(job, options, *engine, loader, metrics, display, interrupt).go();
+}
+
+}  // namespace piper
