@@ -1,0 +1,70 @@
+// The executor loop: one stream of one rank.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "runtime/device/cancellation.h"
+#include "runtime/device/device.h"
+#include "runtime/exec/task.h"
+
+namespace piper {
+
+// Where a lane is: written by its thread, read by whoever makes the progress board.
+struct alignas(64) Position {
+  static constexpr std::uint32_t kIdle = 0xffffffff;     // not started, or at the end
+  static constexpr std::uint32_t kRunning = 0xffffffff;  // in `wait`: waits for nothing
+
+  std::atomic<std::uint32_t> task{kIdle};     // index into the program's tasks
+  std::atomic<std::uint32_t> wait{kRunning};  // index into the program's tasks
+  std::atomic<std::uint64_t> finished{0};     // tasks, since the start
+};
+
+class Lane {
+ public:
+  struct Awaited {
+    Event* event;
+    std::uint32_t task;
+    bool previous;
+  };
+  struct Entry {
+    TaskBody* body;
+    Event* records;  // may be null
+    std::uint32_t first_wait, waits;
+    bool computes;
+  };
+
+  Lane(std::uint32_t rank, const Program& program, const Stream& stream,
+       const Cancellation& cancellation)
+      : rank_(rank), program_(&program), stream_(&stream), cancellation_(&cancellation) {}
+
+  // In the order of the stream's tasks.
+  void add(const Entry& entry) { entries_.push_back(entry); }
+  void add(const Awaited& awaited) { awaited_.push_back(awaited); }
+  std::uint32_t waits() const { return static_cast<std::uint32_t>(awaited_.size()); }
+
+  // One period. Whatever a task throws comes through; position() then says which.
+  void run(const StepContext& step);
+
+  std::uint32_t rank() const { return rank_; }
+  const Program& program() const { return *program_; }
+  const Stream& stream() const { return *stream_; }
+  const Position& position() const { return position_; }
+  double busy_seconds() const {
+    return busy_seconds_;
+  }  // of the last period: compute without waits
+
+ private:
+  std::uint32_t rank_;
+  const Program* program_;
+  const Stream* stream_;
+  const Cancellation* cancellation_;
+  std::vector<Entry> entries_;
+  std::vector<Awaited> awaited_;  // of all entries, one after the other
+  Position position_;
+  double busy_seconds_ = 0;
+};
+
+}  // namespace piper
