@@ -17,6 +17,7 @@ namespace piper {
 using Trace = std::function<void(std::string_view phase, const std::function<std::string()>& text)>;
 
 // `proposals` are what the job's strategies said, in the order of the [[strategy]] tables.
-Expected<Plans> plan(const Config& config, const ModelGraph& model, const std::vector<Proposal>& proposals, const Trace& trace = {});
+Expected<Plans> plan(const Config& config, const ModelGraph& model,
+                     const std::vector<Proposal>& proposals, const Trace& trace = {});
 
 }  // namespace piper

@@ -1,4 +1,5 @@
-// The narrow door between the `piper` program and libpiper_runtime.so, which it opens only when a command needs tensors.
+// The narrow door between the `piper` program and libpiper_runtime.so, which it opens only when a
+// command needs tensors.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,9 @@ struct Job {
 };
 
 struct TrainOptions {
-  std::string save_gradients;  // FILE.safetensors: the first step's reduced, unclipped gradients; "" = no
-  bool progress = true;        // a line that is rewritten in place, where standard error is a terminal
+  std::string
+      save_gradients;    // FILE.safetensors: the first step's reduced, unclipped gradients; "" = no
+  bool progress = true;  // a line that is rewritten in place, where standard error is a terminal
 };
 
 // What the last line of `piper train` says.
@@ -49,7 +51,8 @@ class Runtime {
   // Runs the model once on the meta device. Any thread; allocates no parameters.
   virtual Expected<ModelGraph> capture(const Config& config) = 0;
 
-  // Checks what can be checked without starting a thread: data files, weights, shapes. Called before train and verify.
+  // Checks what can be checked without starting a thread: data files, weights, shapes. Called
+  // before train and verify.
   virtual Status check(const Config& config, const ModelGraph& model) = 0;
 
   // Blocks until the job has ended. An error is a failure while running (exit status 1).
@@ -59,5 +62,6 @@ class Runtime {
 
 }  // namespace piper
 
-// The only symbol that the program looks up. Never null; owned by the library, lives as long as the process.
+// The only symbol that the program looks up. Never null; owned by the library, lives as long as the
+// process.
 extern "C" piper::Runtime* piper_runtime();

@@ -111,7 +111,8 @@ std::string suggest(std::string_view name, const std::vector<std::string>& known
 }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& text) {
-  std::fprintf(stderr, "%s:%d: internal error: %s: %s\nThis is a fault in Piper, not in the job.\n", file, line, condition, text.c_str());
+  std::fprintf(stderr, "%s:%d: internal error: %s: %s\nThis is a fault in Piper, not in the job.\n",
+               file, line, condition, text.c_str());
   std::abort();
 }
 

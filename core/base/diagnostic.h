@@ -1,4 +1,5 @@
-// What a user is told. A mistake of theirs is a Diagnostic in an Expected; a mistake of ours is PIPER_CHECK.
+// What a user is told. A mistake of theirs is a Diagnostic in an Expected; a mistake of ours is
+// PIPER_CHECK.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,9 @@ std::string to_string(const Location& where);
 
 enum class Severity : std::uint8_t { error, warning, note };
 
-// One message: lower case, no final full stop, facts included ("expected X, got Y"), with the nearest known name where
-// a name is unknown. `code` is stable and documented ("config.unknown_key").
+// One message: lower case, no final full stop, facts included ("expected X, got Y"), with the
+// nearest known name where a name is unknown. `code` is stable and documented
+// ("config.unknown_key").
 struct Diagnostic {
   Severity severity = Severity::error;
   std::string code;
@@ -58,29 +60,33 @@ inline tl::unexpected<Diagnostics> fail(Diagnostics diagnostics) {
   return tl::unexpected<Diagnostics>(std::move(diagnostics));
 }
 
-// The known name nearest to `name` (edit distance at most a third of its length, at least 2), or "".
+// The known name nearest to `name` (edit distance at most a third of its length, at least 2), or
+// "".
 std::string nearest(std::string_view name, const std::vector<std::string>& known);
 
-// ` (did you mean 'seq_len'?)` or, where nothing is near, ` (known: a, b, c)`. "" when nothing is known.
+// ` (did you mean 'seq_len'?)` or, where nothing is near, ` (known: a, b, c)`. "" when nothing is
+// known.
 std::string suggest(std::string_view name, const std::vector<std::string>& known);
 
-// PIPER_TRY(f()): returns f's errors. PIPER_ASSIGN(const auto x, f()): the same, else x is its value.
+// PIPER_TRY(f()): returns f's errors. PIPER_ASSIGN(const auto x, f()): the same, else x is its
+// value.
 #define PIPER_CONCAT_(a, b) a##b
 #define PIPER_CONCAT(a, b) PIPER_CONCAT_(a, b)
-#define PIPER_TRY(expression)                                                       \
-  if (auto PIPER_CONCAT(status_, __LINE__) = (expression);                          \
-      !PIPER_CONCAT(status_, __LINE__)) [[unlikely]] {                              \
-    return ::piper::fail(std::move(PIPER_CONCAT(status_, __LINE__)).error());       \
+#define PIPER_TRY(expression)                                                                \
+  if (auto PIPER_CONCAT(status_, __LINE__) = (expression); !PIPER_CONCAT(status_, __LINE__)) \
+      [[unlikely]] {                                                                         \
+    return ::piper::fail(std::move(PIPER_CONCAT(status_, __LINE__)).error());                \
   }
-#define PIPER_ASSIGN(declaration, expression)                                       \
-  auto PIPER_CONCAT(expected_, __LINE__) = (expression);                            \
-  if (!PIPER_CONCAT(expected_, __LINE__)) [[unlikely]] {                            \
-    return ::piper::fail(std::move(PIPER_CONCAT(expected_, __LINE__)).error());     \
-  }                                                                                 \
+#define PIPER_ASSIGN(declaration, expression)                                   \
+  auto PIPER_CONCAT(expected_, __LINE__) = (expression);                        \
+  if (!PIPER_CONCAT(expected_, __LINE__)) [[unlikely]] {                        \
+    return ::piper::fail(std::move(PIPER_CONCAT(expected_, __LINE__)).error()); \
+  }                                                                             \
   declaration = std::move(*PIPER_CONCAT(expected_, __LINE__))
 
 // Our own mistake: prints file, line, condition and text, and aborts.
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& text);
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               const std::string& text);
 #define PIPER_CHECK(condition, text)                                 \
   do {                                                               \
     if (!(condition)) [[unlikely]] {                                 \

@@ -15,7 +15,8 @@ bool is_floating(DType dtype);
 std::string_view to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 
-// The type in which gradients of a parameter accumulate and are reduced: float32, or wider where it is wider.
+// The type in which gradients of a parameter accumulate and are reduced: float32, or wider where it
+// is wider.
 DType gradient_dtype(DType parameter);
 
 }  // namespace piper

@@ -1,4 +1,5 @@
-// Strong index types: one enum a kind of thing, so that a region's number never lands in a stage's place.
+// Strong index types: one enum a kind of thing, so that a region's number never lands in a stage's
+// place.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,7 @@
 
 namespace piper {
 
-#define PIPER_DEFINE_ID(Name) \
-  enum class Name : std::uint32_t {}
+#define PIPER_DEFINE_ID(Name) enum class Name : std::uint32_t {}
 
 PIPER_DEFINE_ID(RegionId);     // ModelGraph::regions
 PIPER_DEFINE_ID(ValueId);      // ModelGraph::values

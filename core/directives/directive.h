@@ -1,4 +1,5 @@
-// What a strategy may say. Plain data: plugins make it through the ABI, core makes the same for its defaults.
+// What a strategy may say. Plain data: plugins make it through the ABI, core makes the same for its
+// defaults.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,17 @@ enum class Pass : std::uint8_t { forward, backward, backward_input, backward_wei
 // One condition on a tag of a chunk.
 struct Condition {
   enum class Kind : std::uint8_t { equals, in_set, in_range, present, absent };
-  std::string tag;  // a tag's name, "MB" (the micro-batch), or "REGION" (the region's number in the model graph)
+  std::string tag;  // a tag's name, "MB" (the micro-batch), or "REGION" (the region's number in the
+                    // model graph)
   Kind kind = Kind::equals;
-  std::vector<std::uint32_t> values;  // equals: 1; in_set: any; in_range: first and last, both included
+  std::vector<std::uint32_t>
+      values;  // equals: 1; in_set: any; in_range: first and last, both included
 
   bool holds(bool is_present, std::uint32_t value) const;
 };
 
-// Selects chunks: every condition holds, and the pass is one of `passes` (empty: any). No conditions: everything.
+// Selects chunks: every condition holds, and the pass is one of `passes` (empty: any). No
+// conditions: everything.
 struct Filter {
   std::vector<Condition> conditions;
   std::vector<Pass> passes;
@@ -69,8 +73,8 @@ struct ReplicateDirective {
   std::string reduce_stream = "reduce";
 };
 
-// Temporal order between sub-DAGs: everything a group selects runs before everything the next one selects, on each
-// place's compute stream.
+// Temporal order between sub-DAGs: everything a group selects runs before everything the next one
+// selects, on each place's compute stream.
 struct OrderDirective {
   std::vector<std::vector<Filter>> groups;
 };
@@ -95,16 +99,16 @@ struct Provenance {
 };
 
 struct Directive {
-  std::variant<TagDirective, SplitDirective, SplitBackwardDirective, PlaceDirective, ReplicateDirective, OrderDirective,
-               OrderChainDirective>
+  std::variant<TagDirective, SplitDirective, SplitBackwardDirective, PlaceDirective,
+               ReplicateDirective, OrderDirective, OrderChainDirective>
       what;
   Provenance from;
 };
 // One line: `place {PP=1} ranks=[1, 3] stream=compute   # interleaved1f1b, job.toml:12`.
 std::string to_string(const Directive& directive);
 
-// "This kind of directive on this mesh axis (or tag) is mine." Two exclusive claims of one thing are an error that
-// shows both.
+// "This kind of directive on this mesh axis (or tag) is mine." Two exclusive claims of one thing
+// are an error that shows both.
 struct Claim {
   enum class Kind : std::uint8_t { axis, split, order };
   Kind kind = Kind::axis;

@@ -1,4 +1,5 @@
-// Proves a plan before anything starts. Each rule is a function with a stable code; see docs/verifier.md.
+// Proves a plan before anything starts. Each rule is a function with a stable code; see
+// docs/verifier.md.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -7,9 +8,10 @@
 
 namespace piper {
 
-// The rules (codes): plan.form, plan.cycle, plan.missing_wait, plan.unmatched_send, plan.channel_order,
-// plan.collective_order, plan.deadlock, plan.race, plan.release, plan.slot, plan.reduction, plan.update.
-// Looks at two consecutive periods. Deterministic: the same plan gives the same text.
+// The rules (codes): plan.form, plan.cycle, plan.missing_wait, plan.unmatched_send,
+// plan.channel_order, plan.collective_order, plan.deadlock, plan.race, plan.release, plan.slot,
+// plan.reduction, plan.update. Looks at two consecutive periods. Deterministic: the same plan gives
+// the same text.
 Status verify(const Plan& plan, const ModelGraph& model);
 
 }  // namespace piper

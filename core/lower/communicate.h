@@ -1,0 +1,22 @@
+// Puts each place's compute in total order, then inserts communication, once: sends, receives,
+// reductions and scalars, with the distance at which a receive is posted as an edge (as a wait
+// added later it can deadlock).
+//     0F0 @0 -> 1F0 @1     ->     0F0 @0 -> send v3 mb 0 @0 = recv v3 mb 0 @1 -> 1F0 @1
+// Runs after expand, and is the last phase that adds nodes.
+#pragma once
+
+#include <string>
+
+#include "core/lower/dag.h"
+#include "core/lower/expand.h"
+
+namespace piper {
+
+// A receive may be posted when all but this many computations before its first reader have ended.
+inline constexpr std::uint32_t kReceiveDistance = 2;
+
+// Errors: order.cycle.
+Expected<Dag> communicate(Expanded expanded, const ModelGraph& model,
+                          const std::string& cost_model);
+
+}  // namespace piper

@@ -1,0 +1,51 @@
+#include "core/pipeline.h"
+
+#include <utility>
+
+#include "core/directives/annotate.h"
+#include "core/lower/assemble.h"
+#include "core/lower/communicate.h"
+#include "core/lower/expand.h"
+#include "core/lower/fuse.h"
+#include "core/lower/list_schedule.h"
+#include "core/lower/synchronise.h"
+#include "core/verify/verify.h"
+
+namespace piper {
+namespace {
+
+// From what the directives say to one proven plan. Each line takes a value and gives the next.
+Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kind kind,
+                     const Trace& trace) {
+  const ModelGraph& model = annotated.model;
+  PIPER_ASSIGN(Dag tables, fuse(annotated, config, kind));
+  PIPER_ASSIGN(Expanded expanded, expand(std::move(tables), annotated));
+  trace("expand", [&] { return print(expanded.dag, model); });
+  PIPER_ASSIGN(const Dag dag, communicate(std::move(expanded), model, config.cost.model));
+  trace("communicate", [&] { return print(dag, model); });
+  PIPER_ASSIGN(const Timeline timeline,
+               list_schedule(dag, model, {}, make_costs(dag, config.cost.model)));
+  auto [plan, times] = assemble(dag, model, config, timeline);
+  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
+    synchronise(plan.programs[p], times[p]);
+  }
+  trace("schedule", [&] { return print(plan, model); });
+  PIPER_TRY(verify(plan, model));
+  return std::move(plan);
+}
+
+}  // namespace
+
+Expected<Plans> plan(const Config& config, const ModelGraph& model,
+                     const std::vector<Proposal>& proposals, const Trace& trace) {
+  const Trace show = trace ? trace : [](std::string_view, const std::function<std::string()>&) {};
+  PIPER_TRY(verify(model));
+  PIPER_ASSIGN(const Annotated annotated, annotate(config, model, proposals));
+  show("directives", [&] { return print(annotated); });
+  Plans plans;
+  PIPER_ASSIGN(plans.train, lower(config, annotated, Plan::Kind::train, show));
+  PIPER_ASSIGN(plans.evaluate, lower(config, annotated, Plan::Kind::evaluate, show));
+  return plans;
+}
+
+}  // namespace piper
