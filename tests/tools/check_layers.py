@@ -31,6 +31,7 @@ RULES = [
     (r"core/plugin/.+", [STD, POSIX, SDK, CORE, r"boost/dll(/.+|\.hpp)", r"toml\+\+/.+",
                          r"nlohmann/.+", r"tl/.+"]),
     (r"core/.+", [STD, POSIX, SDK, CORE, r"spdlog/.+", r"toml\+\+/.+", r"nlohmann/.+", r"tl/.+"]),
+    (r"runtime/model/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, r"boost/dll(/.+|\.hpp)"]),
     (r"runtime/device/cuda/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, CUDA]),
     (r"runtime/comm/nccl/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, CUDA, NCCL]),
     (r"runtime/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, r"nlohmann/.+", r"tl/.+"]),
