@@ -1,0 +1,45 @@
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "core/cli/commands.h"
+#include "core/cli/prepare.h"
+
+namespace piper {
+namespace {
+
+Exit capture(const CommandLine& line, const std::string& file) {
+  const auto config = load_config(line.job, line.overrides);
+  if (!config) {
+    return report(config.error(), Exit::refused);
+  }
+  const auto model = model_graph(*config);
+  if (!model) {
+    return report(model.error(), Exit::refused);
+  }
+  if (file.empty()) {
+    std::cout << print(*model);
+    return Exit::done;
+  }
+  std::ofstream out(file, std::ios::binary);
+  out << print(*model);
+  if (!out.flush()) {
+    return report({error("cli.output", "expected a file that can be written", {file})},
+                  Exit::failed);
+  }
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_capture(CLI::App& program, CommandLine& line) {
+  CLI::App& command =
+      add_job_command(program, line, "capture",
+                      "Print a job's model as a graph that can be planned without LibTorch.");
+  const auto file = std::make_shared<std::string>();
+  command.add_option("-o,--output", *file, "a file for the graph; else standard output")
+      ->type_name("FILE.graph");
+  command.callback([&line, file] { line.run = [&line, file] { return capture(line, *file); }; });
+}
+
+}  // namespace piper

@@ -1,0 +1,41 @@
+#include <iostream>
+
+#include "core/cli/commands.h"
+#include "core/cli/open_runtime.h"
+#include "core/cli/prepare.h"
+
+namespace piper {
+namespace {
+
+// Data files and weights, where the job has a model that can use them.
+Status check_files(const Job& job) {
+  PIPER_ASSIGN(Runtime * runtime, open_runtime());
+  return runtime->check(job.config, job.model);
+}
+
+Exit check(const CommandLine& line) {
+  const auto job = prepare(line);
+  if (!job) {
+    return report(job.error(), Exit::refused);
+  }
+  const bool can_run = job->config.model.graph.empty();
+  if (can_run) {
+    if (const Status checked = check_files(*job); !checked) {
+      return report(checked.error(), Exit::refused);
+    }
+  }
+  std::cout << headline(*job) << '\n'
+            << summary(job->plans.train, job->model) << '\n'
+            << (can_run ? "ok\n" : "ok (a job with model.graph can be planned, not trained)\n");
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, CommandLine& line) {
+  CLI::App& command =
+      add_job_command(program, line, "check", "Say whether a job is sound, without running it.");
+  command.callback([&line] { line.run = [&line] { return check(line); }; });
+}
+
+}  // namespace piper

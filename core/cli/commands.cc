@@ -1,0 +1,40 @@
+#include "core/cli/commands.h"
+
+#include <iostream>
+
+namespace piper {
+
+void report(const Diagnostics& diagnostics) {
+  if (!diagnostics.empty()) {
+    std::cout.flush();
+    std::cerr << to_string(diagnostics) << '\n';
+  }
+}
+
+Exit report(const Diagnostics& errors, Exit exit) {
+  report(errors);
+  return exit;
+}
+
+void add_plugin_options(CLI::App& command, CommandLine& line) {
+  command
+      .add_option("--plugin-dir", line.plugin_directories,
+                  "a further folder with plugins; may be given several times")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
+  command.add_flag("--allow-unsafe-plugins", line.allow_unsafe_plugins,
+                   "accept plugins that other users could have written");
+}
+
+CLI::App& add_job_command(CLI::App& program, CommandLine& line, const std::string& name,
+                          const std::string& help) {
+  CLI::App& command = *program.add_subcommand(name, help);
+  command.add_option("job", line.job, "the job file")->type_name("JOB.toml")->required();
+  add_plugin_options(command, line);
+  command.footer(
+      "Any value of the job can be overridden: --section.key=value, and a strategy's as\n"
+      "--strategy.NAME.key=value.");
+  return command;
+}
+
+}  // namespace piper

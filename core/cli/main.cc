@@ -1,0 +1,112 @@
+// The piper program: reads the command line and runs one command. What a command does is in the
+// file of its name.
+#include <algorithm>
+#include <exception>
+#include <iostream>
+
+#include "core/cli/commands.h"
+
+namespace piper {
+namespace {
+
+// `--section.key=value`: an option with a dot in its name.
+bool is_override(std::string_view argument) {
+  return argument.starts_with("--") &&
+         argument.substr(0, argument.find('=')).find('.') != std::string_view::npos;
+}
+
+Exit refuse(const std::string& message, const CLI::App& command) {
+  std::string path = command.get_name();
+  for (const CLI::App* parent = command.get_parent(); parent != nullptr;
+       parent = parent->get_parent()) {
+    path = parent->get_name() + ' ' + path;
+  }
+  Diagnostic wrong = error("cli.usage", message);
+  wrong.note("`" + path + " --help` says more");
+  return report({wrong}, Exit::refused);
+}
+
+// CLI11's errors in our words.
+Exit refuse(const CLI::ParseError& caught, const CLI::App& program,
+            const std::vector<std::string>& arguments) {
+  const auto chosen = program.get_subcommands();
+  if (chosen.empty()) {
+    std::vector<std::string> known;
+    for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(command->get_name());
+    }
+    const auto name = std::find_if(arguments.begin(), arguments.end(),
+                                   [](const std::string& a) { return !a.starts_with('-'); });
+    if (name == arguments.end()) {
+      return refuse("expected a command" + suggest("", known) + ", got none", program);
+    }
+    return refuse("unknown command '" + *name + "'" + suggest(*name, known), program);
+  }
+  const CLI::App& command = *chosen.front();
+  if (dynamic_cast<const CLI::ExtrasError*>(&caught) != nullptr) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        known.push_back("--" + name);
+      }
+    }
+    const std::string extra = command.remaining().empty() ? "" : command.remaining().front();
+    const bool is_option = extra.starts_with('-');
+    return refuse(is_option ? "unknown option '" + extra + "'" +
+                                  suggest(extra.substr(0, extra.find('=')), known)
+                            : "expected one job file, got '" + extra + "' too",
+                  command);
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&caught) != nullptr) {
+    return refuse("expected a job file, got none", command);
+  }
+  return refuse(caught.what(), command);
+}
+
+Exit run(std::vector<std::string> arguments) {
+  CommandLine line;
+  const auto first_override = std::stable_partition(
+      arguments.begin(), arguments.end(), [](const std::string& a) { return !is_override(a); });
+  for (auto it = first_override; it != arguments.end(); ++it) {
+    line.overrides.push_back(it->substr(2));
+  }
+  arguments.erase(first_override, arguments.end());
+
+  CLI::App program(
+      "Distributed training, programmed: a job is a TOML file, a strategy is a plugin.", "piper");
+  program.set_version_flag("--version", "piper " PIPER_VERSION);
+  program.require_subcommand(1);
+  program.footer(
+      "Exit status: 0 done; 1 failed while running, or parity not met; 2 refused before running;\n"
+      "130 after Ctrl-C. docs/configuration.md has every key of a job file.");
+  add_train(program, line);
+  add_plan(program, line);
+  add_check(program, line);
+  add_capture(program, line);
+  add_verify(program, line);
+  add_plugins(program, line);
+
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+  try {
+    program.parse(reversed);
+  } catch (const CLI::Success& help) {
+    program.exit(help);
+    return Exit::done;
+  } catch (const CLI::ParseError& caught) {
+    return refuse(caught, program, arguments);
+  }
+  return line.run();
+}
+
+}  // namespace
+}  // namespace piper
+
+int main(int argc, char** argv) {
+  try {
+    return static_cast<int>(piper::run({argv + 1, argv + argc}));
+  } catch (const std::exception& caught) {
+    std::cerr << "error: " << caught.what() << " [cli.internal]\n"
+              << "note: this is a fault in Piper, not in the job\n";
+    return static_cast<int>(piper::Exit::failed);
+  }
+}

@@ -1,0 +1,129 @@
+#include "core/cli/prepare.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "core/cli/graph_cache.h"
+#include "core/cli/open_runtime.h"
+#include "core/config/schema.h"
+
+namespace piper {
+namespace {
+
+Expected<ModelGraph> read_graph(const Config& config) {
+  const std::string& file = config.model.graph;
+  std::ifstream stream(file, std::ios::binary);
+  std::stringstream text;
+  if (!stream || !(text << stream.rdbuf())) {
+    return fail(error(
+        "model.graph",
+        "model.graph: expected a file of `piper capture`, got '" + file + "', which cannot be read",
+        config.where("model.graph")));
+  }
+  PIPER_ASSIGN(ModelGraph model, parse_model_graph(text.str(), file));
+  PIPER_TRY(verify(model));
+  return model;
+}
+
+// 1234567 -> "1.23 M"
+std::string scaled(double value) {
+  constexpr const char* kUnits[] = {"", " k", " M", " G", " T"};
+  std::size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  std::ostringstream text;
+  text.precision(unit == 0 ? 4 : 3);
+  text << value << kUnits[unit];
+  return text.str();
+}
+
+std::string strategies_text(const Config& config) {
+  std::string text;
+  for (const StrategyConfig& strategy : config.strategies) {
+    text += (text.empty() ? "" : ", ") + strategy.plugin;
+    if (strategy.name != strategy.plugin) {
+      text += " '" + strategy.name + "'";
+    }
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+Expected<CheckedJob> check_job(const CommandLine& line) {
+  CheckedJob job;
+  PIPER_ASSIGN(job.config, load_config(line.job, line.overrides));
+  PIPER_ASSIGN(job.plugins, plugin_search_path(line.plugin_directories, line.allow_unsafe_plugins));
+  Diagnostics warnings;
+  const Status checked = check_strategies(job.config, job.plugins, &warnings);
+  report(warnings);
+  PIPER_TRY(checked);
+  return job;
+}
+
+Expected<ModelGraph> model_graph(const Config& config) {
+  if (!config.model.graph.empty()) {
+    return read_graph(config);
+  }
+  const GraphCache cache(config, runtime_file());
+  if (auto cached = cache.load()) {
+    return *std::move(cached);
+  }
+  PIPER_ASSIGN(Runtime * runtime, open_runtime());
+  PIPER_ASSIGN(ModelGraph model, runtime->capture(config));
+  cache.store(model);
+  return model;
+}
+
+Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
+  PIPER_ASSIGN(CheckedJob checked, check_job(line));
+  Job job;
+  PIPER_ASSIGN(job.model, model_graph(checked.config));
+  PIPER_ASSIGN(const std::vector<Proposal> proposals,
+               propose(checked.config, job.model, checked.plugins));
+  PIPER_ASSIGN(job.plans, plan(checked.config, job.model, proposals, trace));
+  job.config = std::move(checked.config);
+  return job;
+}
+
+Status check_can_run(const Config& config) {
+  if (!config.model.graph.empty()) {
+    return fail(error("model.graph_only",
+                      "expected a model that can run, got model.graph, which can only be planned",
+                      config.where("model.graph")));
+  }
+  return {};
+}
+
+std::string headline(const Job& job) {
+  std::int64_t parameters = 0;
+  for (const Parameter& parameter : job.model.parameters) {
+    parameters += parameter.elements();
+  }
+  std::string mesh;
+  for (const auto& [name, size] : job.config.mesh.axes) {
+    mesh += (mesh.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
+  }
+  std::size_t tasks = 0;
+  for (const Program& program : job.plans.train.programs) {
+    tasks += program.tasks.size();
+  }
+  const TrainingConfig& training = job.config.training;
+  std::ostringstream text;
+  text << "model       " << job.model.name << ", " << scaled(static_cast<double>(parameters))
+       << " parameters, " << to_string(training.dtype) << '\n'
+       << "mesh        " << mesh << " = " << job.plans.train.world
+       << (job.plans.train.world == 1 ? " rank" : " ranks") << " on " << job.config.device << '\n'
+       << "step        " << training.global_batch_size << " rows of " << training.seq_len
+       << " tokens, " << training.microbatches << " micro-batches\n"
+       << "strategies  " << strategies_text(job.config) << '\n'
+       << "plan        " << hash(job.plans.train, job.model) << ", "
+       << job.plans.train.programs.size()
+       << (job.plans.train.programs.size() == 1 ? " program, " : " programs, ") << tasks
+       << " tasks, " << job.plans.train.communicators.size() << " communicators: verified\n";
+  return text.str();
+}
+
+}  // namespace piper

@@ -1,0 +1,32 @@
+// From the command line to a proven plan: the steps that commands share.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/cli/commands.h"
+#include "core/pipeline.h"
+#include "core/plugin/host.h"
+#include "core/runtime_interface.h"
+
+namespace piper {
+
+// The job and the folders of its plugins, all checked that needs no model.
+struct CheckedJob {
+  Config config;
+  SearchPath plugins;
+};
+Expected<CheckedJob> check_job(const CommandLine& line);
+
+// The job's graph: of [model] graph, of the cache, or captured and then put there.
+Expected<ModelGraph> model_graph(const Config& config);
+
+// All of it: job, graph, what the strategies propose, and two plans that the verifier has passed.
+// Warnings are printed.
+Expected<Job> prepare(const CommandLine& line, const Trace& trace = {});
+
+// Refuses a job that has a graph in place of a model.
+Status check_can_run(const Config& config);
+
+// What a person wants to see before a run: model, mesh, strategies and the plan, a line each.
+std::string headline(const Job& job);
+
+}  // namespace piper

@@ -1,0 +1,63 @@
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "core/cli/commands.h"
+#include "core/cli/open_runtime.h"
+#include "core/cli/prepare.h"
+
+namespace piper {
+namespace {
+
+// The last line, in the same form after every run.
+std::string last_line(const TrainSummary& summary) {
+  std::ostringstream text;
+  text.setf(std::ios::fixed);
+  text.precision(4);
+  text << (summary.interrupted ? "interrupted" : "done") << " steps=" << summary.steps
+       << " loss=" << summary.loss << " held_out_loss=" << summary.held_out_loss;
+  text.precision(1);
+  text << " tokens_per_second=" << summary.tokens_per_second << " seconds=" << summary.seconds
+       << '\n';
+  return text.str();
+}
+
+Exit train(const CommandLine& line, const TrainOptions& options) {
+  const auto job = prepare(line);
+  if (!job) {
+    return report(job.error(), Exit::refused);
+  }
+  if (const Status can_run = check_can_run(job->config); !can_run) {
+    return report(can_run.error(), Exit::refused);
+  }
+  const auto runtime = open_runtime();
+  if (!runtime) {
+    return report(runtime.error(), Exit::refused);
+  }
+  if (const Status checked = (*runtime)->check(job->config, job->model); !checked) {
+    return report(checked.error(), Exit::refused);
+  }
+  std::cout << headline(*job) << std::flush;
+  const auto summary = (*runtime)->train(*job, options);
+  if (!summary) {
+    return report(summary.error(), Exit::failed);
+  }
+  std::cout << last_line(*summary) << std::flush;
+  return summary->interrupted ? Exit::interrupted : Exit::done;
+}
+
+}  // namespace
+
+void add_train(CLI::App& program, CommandLine& line) {
+  CLI::App& command = add_job_command(program, line, "train", "Plan, verify and train a job.");
+  const auto options = std::make_shared<TrainOptions>();
+  command
+      .add_option("--save-gradients", options->save_gradients,
+                  "write the first step's gradients, reduced and not clipped")
+      ->type_name("FILE.safetensors");
+  command.add_flag("!--no-progress", options->progress, "print no progress line");
+  command.callback(
+      [&line, options] { line.run = [&line, options] { return train(line, *options); }; });
+}
+
+}  // namespace piper

@@ -1,0 +1,48 @@
+#include <iostream>
+#include <memory>
+
+#include "core/cli/commands.h"
+#include "core/cli/open_runtime.h"
+#include "core/cli/prepare.h"
+
+namespace piper {
+namespace {
+
+Exit verify_job(const CommandLine& line, const VerifyOptions& options) {
+  const auto job = prepare(line);
+  if (!job) {
+    return report(job.error(), Exit::refused);
+  }
+  if (const Status can_run = check_can_run(job->config); !can_run) {
+    return report(can_run.error(), Exit::refused);
+  }
+  const auto runtime = open_runtime();
+  if (!runtime) {
+    return report(runtime.error(), Exit::refused);
+  }
+  if (const Status checked = (*runtime)->check(job->config, job->model); !checked) {
+    return report(checked.error(), Exit::refused);
+  }
+  std::cout << headline(*job) << std::flush;
+  const auto parity = (*runtime)->verify(*job, options);
+  if (!parity) {
+    return report(parity.error(), Exit::failed);
+  }
+  std::cout << parity->text << (parity->text.ends_with('\n') ? "" : "\n");
+  return parity->passed ? Exit::done : Exit::failed;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& program, CommandLine& line) {
+  CLI::App& command = add_job_command(program, line, "verify",
+                                      "Run a job and the single-device program, and compare them.");
+  const auto options = std::make_shared<VerifyOptions>();
+  command.add_option("--steps", options->steps, "steps to compare")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command.callback(
+      [&line, options] { line.run = [&line, options] { return verify_job(line, *options); }; });
+}
+
+}  // namespace piper
