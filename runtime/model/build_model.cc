@@ -1,0 +1,147 @@
+// A model function is run for two row counts, which gives every size as a function of the rows, and
+// with `measure` for a third one, which must lie on the line through the other two.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/model/build.h"
+#include "runtime/model/find_model.h"
+#include "runtime/model/meta_kernels.h"
+#include "runtime/model/recorder.h"
+#include "runtime/model/refused.h"
+
+namespace piper {
+namespace {
+
+constexpr std::int64_t kRows[] = {2, 3, 5};
+
+Expected<Recorder> record(const Config& config, ModelFunction function, std::int64_t rows) {
+  const auto failed = [&](const std::string& what) {
+    return fail(error("model.failed", "building model '" + config.model.name + "' failed: " + what,
+                      config.where("model.name")));
+  };
+  try {
+    Recorder recorder(config, rows);
+    recorder.run(function);
+    return recorder;
+  } catch (const Refused& refused) {
+    return fail(refused.diagnostics());
+  } catch (const c10::Error& failure) {
+    return failed(first_line(failure.what_without_backtrace()));
+  } catch (const std::exception& failure) {
+    return failed(first_line(failure.what()));
+  } catch (...) {
+    return failed("it threw something that is no std::exception");
+  }
+}
+
+// The line through (kRows[0], a) and (kRows[1], b).
+Affine line(std::int64_t a, std::int64_t b) {
+  const std::int64_t slope = (b - a) / (kRows[1] - kRows[0]);
+  return {slope, a - slope * kRows[0]};
+}
+
+Diagnostic not_affine(const std::string& what, const Location& where) {
+  return error("model.not_affine",
+               what +
+                   " of the region: expected a fixed part and a part for each row, got another "
+                   "dependence on the number of rows",
+               where);
+}
+
+// Puts the shapes of `graph`, recorded for kRows[0], on the line to those of `other`, recorded for
+// kRows[1].
+Status fit_shapes(ModelGraph& graph, const ModelGraph& other) {
+  const Location where = graph.regions.empty() ? Location{} : graph.regions.back().where;
+  if (graph.regions.size() != other.regions.size() || graph.values.size() != other.values.size() ||
+      graph.parameters != other.parameters) {
+    return fail(error("model.not_affine",
+                      "the model has other regions or parameters for another number of rows",
+                      where));
+  }
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    Value& value = graph.values[i];
+    if (value.is_input()) {
+      continue;
+    }
+    const Location& at = graph.region(value.producer).where;
+    const Value& second = other.values[i];
+    if (value.shape.size() != second.shape.size()) {
+      return fail(not_affine("the shape of a result", at));
+    }
+    int row_dimensions = 0;
+    for (std::size_t dim = 0; dim < value.shape.size(); ++dim) {
+      value.shape[dim] = line(value.shape[dim].fixed, second.shape[dim].fixed);
+      row_dimensions += value.shape[dim].per_row != 0 ? 1 : 0;
+    }
+    if (row_dimensions > 1) {
+      return fail(not_affine("the shape of a result", at));
+    }
+  }
+  return {};
+}
+
+Status check_shapes(const ModelGraph& graph, const ModelGraph& third) {
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    for (std::size_t dim = 0; dim < graph.values[i].shape.size(); ++dim) {
+      if (!graph.values[i].is_input() &&
+          graph.values[i].shape[dim].at(kRows[2]) != third.values[i].shape[dim].fixed) {
+        return fail(
+            not_affine("the shape of a result", graph.region(graph.values[i].producer).where));
+      }
+    }
+  }
+  return {};
+}
+
+Status fit_costs(ModelGraph& graph, const Recorder& a, const Recorder& b, const Recorder& c) {
+  for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+    Region& region = graph.regions[i];
+    const RegionTrace& two = a.traces()[i];
+    const RegionTrace& three = b.traces()[i];
+    const RegionTrace& five = c.traces()[i];
+    const auto fit = [&](std::int64_t RegionTrace::*cost) { return line(two.*cost, three.*cost); };
+    const auto holds = [&](std::int64_t RegionTrace::*cost) {
+      return fit(cost).at(kRows[2]) == five.*cost;
+    };
+    if (!holds(&RegionTrace::flops)) {
+      return fail(not_affine("the floating-point operations", region.where));
+    }
+    if (!holds(&RegionTrace::saved_bytes) || !holds(&RegionTrace::kept_bytes) ||
+        two.operation_bytes.size() != three.operation_bytes.size()) {
+      return fail(not_affine("the memory", region.where));
+    }
+    region.flops = fit(&RegionTrace::flops);
+    region.saved_bytes = fit(&RegionTrace::saved_bytes);
+
+    // The largest of several lines is none: the line above all of them has the largest slope and
+    // the largest offset.
+    const Affine kept = fit(&RegionTrace::kept_bytes);
+    for (std::size_t step = 0; step < two.operation_bytes.size(); ++step) {
+      const Affine live = line(two.operation_bytes[step], three.operation_bytes[step]);
+      region.transient_bytes.per_row =
+          std::max(region.transient_bytes.per_row, live.per_row - kept.per_row);
+      region.transient_bytes.fixed =
+          std::max(region.transient_bytes.fixed, live.fixed - kept.fixed);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<LiveModel> build_model(const Config& config, bool measure) {
+  install_meta_kernels();
+  PIPER_ASSIGN(const ModelFunction function, find_model(config));
+  PIPER_ASSIGN(Recorder two, record(config, function, kRows[0]));
+  PIPER_ASSIGN(Recorder three, record(config, function, kRows[1]));
+  PIPER_TRY(fit_shapes(two.model().graph, three.model().graph));
+  if (measure) {
+    PIPER_ASSIGN(Recorder five, record(config, function, kRows[2]));
+    PIPER_TRY(check_shapes(two.model().graph, five.model().graph));
+    PIPER_TRY(fit_costs(two.model().graph, two, three, five));
+  }
+  return std::move(two.model());
+}
+
+}  // namespace piper

@@ -1,0 +1,45 @@
+// Runs one region once on the meta device and notes what it does: parameters, FLOPs, memory, broken
+// rules.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/diagnostic.h"
+#include "runtime/model/build.h"
+
+namespace piper {
+
+struct RegionTrace {
+  std::vector<Value> results;           // dtype and shape (as fixed sizes) of each
+  std::vector<ParameterId> parameters;  // in order of first use
+  std::int64_t flops = 0;
+  std::int64_t saved_bytes = 0;  // what its autograd graph keeps alive, parameters apart
+  std::int64_t kept_bytes = 0;   // of what the region made: kept by the graph, or a result
+  std::vector<std::int64_t> operation_bytes;  // alive of what the region made, at each operation
+};
+
+// `arguments` are meta tensors of the region's own, `parameters` the slots that its handles see.
+// Throws Refused, located at `where`, when the region uses a tensor that is neither an argument,
+// nor a parameter, nor its own, writes to one that is not its own, returns one that is not its own,
+// or keeps one.
+RegionTrace trace_region(const RegionFunction& function, Tensors arguments,
+                         const std::vector<std::shared_ptr<at::Tensor>>& parameters,
+                         const std::vector<Parameter>& declared, const Location& where);
+
+// While it lives, an operation of this thread that no trace_region runs is refused.
+class OutsideRegions {
+ public:
+  // `last` is the place of the last region, or unknown; it is read when an operation is refused.
+  explicit OutsideRegions(const Location& last);
+  ~OutsideRegions();
+
+ private:
+  struct Observer;
+  std::unique_ptr<Observer> observer_;
+};
+
+}  // namespace piper
