@@ -64,13 +64,6 @@ std::size_t phase(const Directive& directive) {
   return std::min<std::size_t>(directive.what.index(), 5);
 }
 
-bool claims_split(const std::vector<Proposal>& proposals) {
-  return std::any_of(proposals.begin(), proposals.end(), [](const Proposal& proposal) {
-    return std::any_of(proposal.claims.begin(), proposal.claims.end(),
-                       [](const Claim& claim) { return claim.kind == Claim::Kind::split; });
-  });
-}
-
 Expected<Annotated> place_the_rest(Annotated dag) {
   const bool nothing = std::none_of(dag.placement.begin(), dag.placement.end(),
                                     [](const auto& place) { return place.has_value(); });
@@ -136,9 +129,7 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
   }
   std::stable_sort(directives.begin(), directives.end(),
                    [](const auto& a, const auto& b) { return phase(*a.first) < phase(*b.first); });
-  if (!claims_split(proposals)) {
-    dag.microbatches = static_cast<std::uint32_t>(config.training.microbatches);
-  }
+  dag.microbatches = static_cast<std::uint32_t>(config.training.microbatches);
 
   std::size_t next = 0;
   const auto apply_through = [&](std::size_t last_phase) -> Status {

@@ -38,6 +38,7 @@ struct Annotated {
 
   std::uint32_t world = 1;
   std::uint32_t microbatches = 1;
+  std::optional<std::uint32_t> split_origin;  // the split that a plugin asked for; unset: core's
   std::int64_t global_rows = 1;
   std::vector<std::optional<Placement>> placement;      // by RegionId
   std::vector<std::optional<Replication>> replication;  // by RegionId

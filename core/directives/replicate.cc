@@ -17,7 +17,8 @@ Expected<Annotated> apply(Annotated dag, const ReplicateDirective& replicate,
                                    (place ? " is placed on other ranks" : " is not placed"),
                                from.where);
       if (place) {
-        wrong.note("placed here", dag.origins[place->origin].where);
+        const Provenance& placer = dag.origins[place->origin];
+        wrong.note("placed by " + placer.plugin, placer.where);
       }
       return fail(std::move(wrong));
     }

@@ -3,7 +3,7 @@
 namespace piper {
 
 Expected<Annotated> apply(Annotated dag, const SplitDirective& split, const Provenance& from,
-                          std::uint32_t) {
+                          std::uint32_t origin) {
   const auto refuse = [&](std::string code, const std::string& why) {
     return fail(error(std::move(code), from.plugin + ": split: " + why, from.where));
   };
@@ -22,7 +22,22 @@ Expected<Annotated> apply(Annotated dag, const SplitDirective& split, const Prov
   if (split.n < 1) {
     return refuse("split.count", "expected n of at least 1, got 0");
   }
+  if (dag.split_origin && dag.microbatches != split.n) {
+    const Provenance& first = dag.origins[*dag.split_origin];
+    Diagnostic twice =
+        error("split.twice",
+              from.plugin + ": split: expected the " + std::to_string(dag.microbatches) +
+                  " micro-batches of " + first.plugin + ", got " + std::to_string(split.n),
+              from.where);
+    twice.note("first split by " + first.plugin, first.where);
+    return fail(std::move(twice));
+  }
+  if (split.n > dag.global_rows) {
+    return refuse("split.rows", "expected at most " + std::to_string(dag.global_rows) +
+                                    " parts (the rows of a step), got " + std::to_string(split.n));
+  }
 
+  dag.split_origin = origin;
   dag.microbatches = split.n;
   return dag;
 }
