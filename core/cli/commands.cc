@@ -1,6 +1,8 @@
 #include "core/cli/commands.h"
 
+#include <charconv>
 #include <iostream>
+#include <system_error>
 
 namespace piper {
 
@@ -35,6 +37,20 @@ CLI::App& add_job_command(CLI::App& program, CommandLine& line, const std::strin
       "Any value of the job can be overridden: --section.key=value, and a strategy's as\n"
       "--strategy.NAME.key=value.");
   return command;
+}
+
+CLI::Validator at_least(std::int64_t low) {
+  return {[low](const std::string& text) -> std::string {
+            std::int64_t value = 0;
+            const auto [end, problem] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool fits =
+                problem == std::errc() && end == text.data() + text.size() && value >= low;
+            return fits ? ""
+                        : "expected an integer of at least " + std::to_string(low) + ", got '" +
+                              text + "'";
+          },
+          ""};
 }
 
 }  // namespace piper

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,5 +32,8 @@ void add_plugins(CLI::App& program, CommandLine& line);
 CLI::App& add_job_command(CLI::App& program, CommandLine& line, const std::string& name,
                           const std::string& help);
 void add_plugin_options(CLI::App& command, CommandLine& line);
+
+// Refuses other texts than integers from `low` on.
+CLI::Validator at_least(std::int64_t low);
 
 }  // namespace piper

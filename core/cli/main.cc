@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "core/cli/commands.h"
+#include "core/config/schema.h"
 
 namespace piper {
 namespace {
@@ -24,6 +25,17 @@ Exit refuse(const std::string& message, const CLI::App& command) {
   Diagnostic wrong = error("cli.usage", message);
   wrong.note("`" + path + " --help` says more");
   return report({wrong}, Exit::refused);
+}
+
+// An option of the command or, where a key has just that name, the override that was meant.
+std::string suggest_option(const std::string& text, const std::vector<std::string>& known) {
+  const std::string name = text.substr(0, text.find('='));
+  for (const Key& key : schema()) {
+    if (key.supported && "--" + key.name == name) {
+      return " (did you mean '--" + key.path() + "'?)";
+    }
+  }
+  return suggest(name, known);
 }
 
 // CLI11's errors in our words.
@@ -51,10 +63,12 @@ Exit refuse(const CLI::ParseError& caught, const CLI::App& program,
       }
     }
     const std::string extra = command.remaining().empty() ? "" : command.remaining().front();
-    const bool is_option = extra.starts_with('-');
-    return refuse(is_option ? "unknown option '" + extra + "'" +
-                                  suggest(extra.substr(0, extra.find('=')), known)
-                            : "expected one job file, got '" + extra + "' too",
+    if (extra.starts_with('-')) {
+      return refuse("unknown option '" + extra + "'" + suggest_option(extra, known), command);
+    }
+    return refuse("expected " + std::string(command.get_name() == "plugins" ? "no" : "one") +
+                      " job file, got '" + extra +
+                      (command.get_name() == "plugins" ? "'" : "' too"),
                   command);
   }
   if (dynamic_cast<const CLI::RequiredError*>(&caught) != nullptr) {

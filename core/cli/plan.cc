@@ -9,7 +9,7 @@ namespace piper {
 namespace {
 
 struct PlanOptions {
-  int rank = -1;
+  std::int64_t rank = -1;
   std::string after;
   bool evaluate = false;
 };
@@ -59,7 +59,7 @@ Exit print_plan(const CommandLine& line, const PlanOptions& options) {
     std::cout << text;
     return Exit::done;
   }
-  if (static_cast<std::uint32_t>(options.rank) >= plan.world) {
+  if (options.rank >= plan.world) {
     return report(
         {error("cli.usage", "--rank: expected a rank below " + std::to_string(plan.world) +
                                 ", got " + std::to_string(options.rank))},
@@ -77,7 +77,7 @@ void add_plan(CLI::App& program, CommandLine& line) {
   const auto options = std::make_shared<PlanOptions>();
   auto* rank = command.add_option("--rank", options->rank, "only what this rank runs")
                    ->type_name("N")
-                   ->check(CLI::NonNegativeNumber);
+                   ->check(at_least(0));
   command
       .add_option("--after", options->after,
                   "print what the planner has after this phase, instead of the plan")

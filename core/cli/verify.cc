@@ -40,7 +40,7 @@ void add_verify(CLI::App& program, CommandLine& line) {
   const auto options = std::make_shared<VerifyOptions>();
   command.add_option("--steps", options->steps, "steps to compare")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.callback(
       [&line, options] { line.run = [&line, options] { return verify_job(line, *options); }; });
 }
