@@ -1,0 +1,74 @@
+#include "tests/cli/run_program.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+namespace piper::testing {
+namespace {
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Close>;
+
+std::string content(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::array<char, 4096> block{};
+  for (std::size_t n = 0; (n = std::fread(block.data(), 1, block.size(), file)) > 0;) {
+    text.append(block.data(), n);
+  }
+  return text;
+}
+
+}  // namespace
+
+Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
+                  const std::string& folder,
+                  const std::map<std::string, std::string>& environment) {
+  const File out(std::tmpfile());
+  const File err(std::tmpfile());
+  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(nullptr);
+
+  const auto begin = std::chrono::steady_clock::now();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const auto& [name, value] : environment) {
+      ::setenv(name.c_str(), value.c_str(), 1);
+    }
+    ::dup2(::fileno(out.get()), STDOUT_FILENO);
+    ::dup2(::fileno(err.get()), STDERR_FILENO);
+    if (::chdir(folder.c_str()) == 0) {
+      ::execv(program.c_str(), argv.data());
+    }
+    std::perror(program.c_str());
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+
+  Ended ended;
+  ended.seconds = std::chrono::steady_clock::now() - begin;
+  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  ended.out = content(out.get());
+  ended.err = content(err.get());
+  return ended;
+}
+
+std::string replace_all(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+}  // namespace piper::testing

@@ -1,0 +1,25 @@
+// Runs the piper program as a user would, for tests.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace piper::testing {
+
+struct Ended {
+  int status = -1;  // exit status; 128 + n after signal n
+  std::string out, err;
+  std::chrono::duration<double> seconds{};
+};
+
+// Runs `program` in `folder` and waits. `environment` is added to the test's own.
+Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
+                  const std::string& folder,
+                  const std::map<std::string, std::string>& environment = {});
+
+// Replaces every `from` in `text`.
+std::string replace_all(std::string text, const std::string& from, const std::string& to);
+
+}  // namespace piper::testing
