@@ -6,9 +6,13 @@
 namespace piper {
 namespace {
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '-';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.' ||
+         c == '-';
 }
 
 std::uint32_t code_points(std::string_view text) {
@@ -96,6 +100,27 @@ bool TextReader::accept(std::string_view token) {
   token_ = position_;
   position_ += token.size();
   return true;
+}
+
+bool TextReader::accept_sigil(char sigil) {
+  if (!ok()) {
+    return false;
+  }
+  spaces();
+  if (position_ + 1 >= text_.size() || text_[position_] != sigil ||
+      !is_digit(text_[position_ + 1])) {
+    return false;
+  }
+  token_ = position_++;
+  return true;
+}
+
+bool TextReader::at_number() {
+  if (!ok()) {
+    return false;
+  }
+  spaces();
+  return position_ < text_.size() && is_digit(text_[position_]);
 }
 
 void TextReader::expect(std::string_view token) {

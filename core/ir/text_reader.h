@@ -36,6 +36,8 @@ class TextReader {
   bool accept(std::string_view token);
   void expect(std::string_view token);
   bool peek(std::string_view token);
+  bool accept_sigil(char sigil);  // a character right before a number, as in `m3`
+  bool at_number();
   void end_of_line();
   bool at_end_of_line();
 

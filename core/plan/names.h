@@ -23,4 +23,7 @@ inline constexpr std::array<std::string_view, 10> kBufferNames{
 };
 static_assert(static_cast<std::size_t>(Buffer::Kind::grad_norm) + 1 == kBufferNames.size());
 
+inline constexpr std::array<std::string_view, 3> kStreamKinds{"compute", "communication", "host"};
+static_assert(static_cast<std::size_t>(Stream::Kind::host) + 1 == kStreamKinds.size());
+
 }  // namespace piper

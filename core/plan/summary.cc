@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "core/plan/text.h"
+
+namespace piper {
+namespace {
+
+std::string human_bytes(std::int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::string grouped(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) {
+    text.insert(at - 3, ",");
+  }
+  return text;
+}
+
+// `0..3, 7`.
+std::string ranges(const std::vector<std::uint32_t>& sorted) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    end = begin + 1;
+    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) {
+      ++end;
+    }
+    text += (text.empty() ? "" : ", ") + std::to_string(sorted[begin]);
+    if (end - begin > 1) {
+      text += (end - begin > 2 ? ".." : ", ") + std::to_string(sorted[end - 1]);
+    }
+  }
+  return text;
+}
+
+// The tags of a program's regions: `PP=0 layer=0..3`.
+std::string stages(const Plan& plan, const ModelGraph& model, std::uint32_t program) {
+  std::map<TagId, std::vector<std::uint32_t>> indices;
+  for (const Chunk& chunk : plan.chunks) {
+    if (chunk.program != program) {
+      continue;
+    }
+    for (const Tag& tag : chunk.tags) {
+      indices[tag.name].push_back(tag.index);
+    }
+    for (const RegionId region : chunk.regions) {
+      for (const Tag& tag : model.region(region).tags) {
+        indices[tag.name].push_back(tag.index);
+      }
+    }
+  }
+  std::string text;
+  for (auto& [tag, list] : indices) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    text += (text.empty() ? "" : " ") + tag_name(plan, model, tag) + '=' + ranges(list);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string tasks(const Program& program) {
+  std::string text;
+  for (const Stream& stream : program.streams) {
+    if (stream.tasks.count > 0) {
+      text += (text.empty() ? "" : ", ") + stream.name + ' ' + std::to_string(stream.tasks.count);
+    }
+  }
+  return text.empty() ? "-" : text;
+}
+
+// The larger of the first and the last rank's: the others have as many rows as one of the two.
+std::int64_t largest_peak(const Plan& plan, const ModelGraph& model, std::uint32_t program) {
+  const auto last = static_cast<std::uint32_t>(plan.programs[program].ranks.size() - 1);
+  const std::int64_t peak = peak_bytes(plan, model, program, 0);
+  return last == 0 ? peak : std::max(peak, peak_bytes(plan, model, program, last));
+}
+
+}  // namespace
+
+std::string summary(const Plan& plan, const ModelGraph& model) {
+  std::vector<std::vector<std::string>> rows{
+      {"program", "ranks", "stages", "parameters", "peak memory", "tasks of each stream"}};
+  std::size_t task_count = 0;
+  for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
+    const Program& program = plan.programs[p];
+    std::int64_t elements = 0;
+    for (const BucketId bucket : program.buckets) {
+      elements += plan.buckets[index(bucket)].elements;
+    }
+    task_count += program.tasks.size();
+    rows.push_back({std::to_string(p), ranges(program.ranks), stages(plan, model, p),
+                    grouped(elements), human_bytes(largest_peak(plan, model, p)), tasks(program)});
+  }
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text = std::string(plan.kind == Plan::Kind::train ? "train" : "evaluate") + ": " +
+                     std::to_string(plan.world) + (plan.world == 1 ? " rank, " : " ranks, ") +
+                     std::to_string(plan.microbatches) +
+                     (plan.microbatches == 1 ? " micro-batch, " : " micro-batches, ") +
+                     std::to_string(plan.global_rows) + " rows a step, " +
+                     std::to_string(task_count) + " tasks, " +
+                     std::to_string(plan.communicators.size()) + " communicators, plan " +
+                     hash(plan, model) + '\n';
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool is_last = i + 1 == row.size();
+      line += row[i] + (is_last ? "" : std::string(widths[i] - row[i].size() + 2, ' '));
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace piper

@@ -1,0 +1,163 @@
+// The window bound: bytes that can be live on a rank at most, whatever the timing.
+//
+// A task allocates when it starts and frees when it ends. The compute stream is the reference: in
+// each of its states (so many tasks ended, one running or none), every other stream can only be in
+// a window of states: not before what the last started computation waited for, not after what needs
+// a computation that has not ended. The bound of a state is the live bytes of compute and, for each
+// other stream, the largest in its window; windows only move forward, so a queue of candidates
+// finds it in O(tasks x streams). Exact where every wait has compute at one end. Two periods, since
+// the streams of one may still be behind when the next begins.
+#include <algorithm>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/verify/order.h"
+
+namespace piper {
+namespace {
+
+// Live bytes of one stream after each of its states, over two periods: 2k = k tasks have ended, 2k
+// + 1 = task k runs.
+using Levels = std::vector<std::int64_t>;
+
+class Memory {
+ public:
+  Memory(const Plan& plan, const ModelGraph& model, const Program& program,
+         std::uint32_t coordinate)
+      : plan_(plan), model_(model), program_(program), coordinate_(coordinate) {
+    PIPER_CHECK(order_.build(program), "a plan that the verifier has not seen");
+  }
+
+  std::int64_t peak() {
+    measure_tasks();
+    const std::uint32_t reference = choose_reference();
+    std::int64_t most = 0;
+    std::vector<std::int64_t> bound;
+    if (order_.streams() > 0) {
+      bound = levels(reference);
+      for (std::uint32_t s = 0; s < order_.streams(); ++s) {
+        if (s != reference) {
+          add_windows(bound, reference, s);
+        }
+      }
+      most = *std::max_element(bound.begin(), bound.end());
+    }
+    return persistent_ + most;
+  }
+
+ private:
+  void measure_tasks() {
+    allocs_.assign(program_.tasks.size(), 0);
+    frees_.assign(program_.tasks.size(), 0);
+    transient_.assign(program_.tasks.size(), 0);
+    std::vector<std::int64_t> rows;
+    for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
+      rows.push_back(rows_of(plan_, program_, coordinate_, m).count);
+    }
+    for (const Slot& slot : program_.slots) {
+      persistent_ += slot.bytes.at(rows[0]);
+    }
+    for (const Buffer& buffer : program_.buffers) {
+      const std::int64_t bytes = buffer.bytes.at(rows[buffer.microbatch]);
+      if (buffer.persistent()) {
+        persistent_ += bytes;
+      } else if (buffer.slot == Buffer::kNoSlot) {
+        allocs_[index(buffer.alloc)] += bytes;
+        frees_[index(buffer.free)] += bytes;
+      }
+    }
+    for (std::size_t t = 0; t < program_.tasks.size(); ++t) {
+      const Task& task = program_.tasks[t];
+      if (task.op <= Op::recompute && valid(task.chunk)) {
+        for (const RegionId region : plan_.chunks[index(task.chunk)].regions) {
+          transient_[t] = std::max(transient_[t],
+                                   model_.region(region).transient_bytes.at(rows[task.microbatch]));
+        }
+      }
+    }
+  }
+
+  std::uint32_t choose_reference() const {
+    std::uint32_t best = 0;
+    for (std::uint32_t s = 0; s < order_.streams(); ++s) {
+      if (program_.streams[s].kind == Stream::Kind::compute) {
+        return s;
+      }
+      if (order_.count(s) > order_.count(best)) {
+        best = s;
+      }
+    }
+    return best;
+  }
+
+  Levels levels(std::uint32_t s) const {
+    Levels levels{0};
+    std::int64_t live = 0;
+    for (int period = 0; period < 2; ++period) {
+      for (std::uint32_t t = order_.begin(s); t < order_.begin(s) + order_.count(s); ++t) {
+        live += allocs_[t];
+        levels.push_back(live + transient_[t]);
+        live -= frees_[t];
+        levels.push_back(live);
+      }
+    }
+    return levels;
+  }
+
+  // How many tasks of stream s, over both periods, have ended when task `position` of `stream`
+  // starts.
+  std::uint32_t ended(std::uint32_t stream, std::uint32_t position, std::uint32_t s) const {
+    const std::uint32_t count = order_.count(stream);
+    const std::uint32_t task = order_.begin(stream) + position % count;
+    const std::uint32_t now = order_.clock(task)[s];
+    if (position < count) {
+      return now;
+    }
+    return now > 0 ? order_.count(s) + now : order_.previous(task)[s];
+  }
+
+  void add_windows(std::vector<std::int64_t>& bound, std::uint32_t reference,
+                   std::uint32_t s) const {
+    const Levels level = levels(s);
+    const std::uint32_t tasks = 2 * order_.count(s);
+    std::vector<std::uint32_t> candidates;  // states whose levels fall, from `first` on
+    std::size_t first = 0;
+    std::uint32_t may_end = 0;  // tasks of s that may have ended
+    std::uint32_t seen = 0;     // states of s that were candidates
+    for (std::uint32_t state = 0; state < bound.size(); ++state) {
+      const std::uint32_t compute_ended = state / 2;
+      while (may_end < tasks && ended(s, may_end, reference) <= compute_ended) {
+        ++may_end;
+      }
+      for (; seen <= 2 * may_end; ++seen) {
+        while (candidates.size() > first && level[candidates.back()] <= level[seen]) {
+          candidates.pop_back();
+        }
+        candidates.push_back(seen);
+      }
+      const std::uint32_t started = (state + 1) / 2;
+      const std::uint32_t low = started == 0 ? 0 : 2 * ended(reference, started - 1, s);
+      while (candidates[first] < low) {
+        ++first;
+      }
+      bound[state] += level[candidates[first]];
+    }
+  }
+
+  const Plan& plan_;
+  const ModelGraph& model_;
+  const Program& program_;
+  std::uint32_t coordinate_;
+  LocalOrder order_;
+  std::vector<std::int64_t> allocs_, frees_, transient_;  // by task
+  std::int64_t persistent_ = 0;
+};
+
+}  // namespace
+
+std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t program,
+                        std::uint32_t coordinate) {
+  return Memory(plan, model, plan.programs[program], coordinate).peak();
+}
+
+}  // namespace piper

@@ -1,0 +1,302 @@
+// plan.deadlock: with sends that hold nothing, a message ends when both ends are there, and a
+// collective when all members are. Each such group of tasks is one step, so the plan cannot hang at
+// any timing exactly if the streams, waits and groups have no cycle. The plan is run as blocked
+// streams: each stream is blocked on one thing, and a list through the streams says who is blocked
+// on what; where nothing can run, following the blocks gives the cycle. Ranks of one program do the
+// same, so each program runs once. Two periods, since waits may reach back one.
+#include <algorithm>
+#include <string>
+
+#include "core/verify/rules.h"
+
+namespace piper {
+namespace {
+
+constexpr std::uint32_t kNobody = 0xffffffff;
+
+class Rendezvous {
+ public:
+  // `pairs`: do messages wait for their peer? Collectives always wait for all members.
+  Rendezvous(const Report& report, bool pairs) : report_(report), plan_(report.plan) {
+    number();
+    group_collectives();
+    if (pairs) {
+      group_messages();
+    }
+  }
+
+  bool run();
+  // Tasks that wait for each other in a circle: each blocked, with the task it waits for.
+  struct Block {
+    TaskPlace blocked, awaited;
+    enum class Why : std::uint8_t { wait, previous, group } why;
+  };
+  std::vector<Block> cycle() const;
+
+ private:
+  void number();
+  void group_collectives();
+  void group_messages();
+  void step(std::uint32_t stream);
+  void finish(std::uint32_t task);
+  bool is_done(std::uint32_t task, std::uint32_t period) const {
+    const std::uint32_t s = stream_[task];
+    return done_[s] > std::uint64_t{period} * count(s) + (task - begin_[s]);
+  }
+  std::uint32_t count(std::uint32_t s) const { return begin_[s + 1] - begin_[s]; }
+  std::uint32_t head(std::uint32_t s) const { return begin_[s] + done_[s] % count(s); }
+  std::uint32_t period(std::uint32_t s) const { return done_[s] / count(s); }
+  TaskPlace place(std::uint32_t task) const {
+    const auto program = static_cast<std::uint32_t>(
+        std::upper_bound(first_task_.begin(), first_task_.end(), task) - first_task_.begin() - 1);
+    return {program, task - first_task_[program]};
+  }
+  Block block_of(std::uint32_t stream) const;
+
+  const Report& report_;
+  const Plan& plan_;
+  std::vector<std::uint32_t> first_task_;  // by program: its first task among all tasks
+  std::vector<std::uint32_t> begin_;   // by stream of all programs that has tasks: its first task
+  std::vector<std::uint32_t> stream_;  // by task
+  std::vector<std::uint32_t> group_;   // by task: its group, or kNobody
+  std::vector<std::uint32_t> next_member_;     // by task: the next of its group, in a ring
+  std::vector<std::uint32_t> size_, missing_;  // by group: members, and those not there yet
+  std::vector<std::uint32_t> done_;     // by stream: tasks that have ended, over both periods
+  std::vector<std::uint32_t> waiting_;  // by task: first stream that waits for it
+  std::vector<std::uint32_t> next_;     // by stream: the next that waits for the same
+  std::vector<bool> is_there_;          // by stream: its head waits for its group
+  std::vector<std::uint32_t> runnable_;
+};
+
+void Rendezvous::number() {
+  std::uint32_t next = 0;
+  for (const Program& program : plan_.programs) {
+    first_task_.push_back(next);
+    for (const Stream& stream : program.streams) {
+      if (stream.tasks.count > 0) {
+        begin_.push_back(next + stream.tasks.begin);
+      }
+    }
+    next += static_cast<std::uint32_t>(program.tasks.size());
+  }
+  begin_.push_back(next);
+  stream_.resize(next);
+  for (std::uint32_t s = 0; s + 1 < begin_.size(); ++s) {
+    std::fill(stream_.begin() + begin_[s], stream_.begin() + begin_[s + 1], s);
+  }
+  group_.assign(next, kNobody);
+  next_member_.assign(next, kNobody);
+}
+
+// Launch number i of a communicator is one step of all members; a member's launches are in the
+// order of its tasks.
+void Rendezvous::group_collectives() {
+  std::vector<std::uint32_t> first_group(plan_.communicators.size(), kNobody);
+  std::vector<std::uint32_t> launch(plan_.communicators.size());
+  std::vector<std::uint32_t> last_member;  // by group
+  for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
+    std::fill(launch.begin(), launch.end(), 0);
+    const std::vector<Task>& tasks = plan_.programs[p].tasks;
+    // Groups of one communicator are consecutive: its first member knows how many there are.
+    for (const Task& task : tasks) {
+      if (valid(task.communicator) && !is_point_to_point(task.op)) {
+        ++launch[index(task.communicator)];
+      }
+    }
+    for (std::uint32_t c = 0; c < launch.size(); ++c) {
+      if (launch[c] > 0 && first_group[c] == kNobody) {
+        first_group[c] = static_cast<std::uint32_t>(size_.size());
+        size_.resize(size_.size() + launch[c], 0);
+        last_member.resize(size_.size(), kNobody);
+      }
+    }
+    std::fill(launch.begin(), launch.end(), 0);
+    for (std::uint32_t t = 0; t < tasks.size(); ++t) {
+      if (!valid(tasks[t].communicator) || is_point_to_point(tasks[t].op)) {
+        continue;
+      }
+      const std::uint32_t c = index(tasks[t].communicator);
+      const std::uint32_t group = first_group[c] + launch[c]++;
+      const std::uint32_t id = first_task_[p] + t;
+      group_[id] = group;
+      ++size_[group];
+      const std::uint32_t last = last_member[group];
+      next_member_[id] = last == kNobody ? id : next_member_[last];
+      if (last != kNobody) {
+        next_member_[last] = id;
+      }
+      last_member[group] = id;
+    }
+  }
+}
+
+void Rendezvous::group_messages() {
+  std::vector<std::uint32_t> send_of(plan_.origin_of_node.size(), kNobody);
+  for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
+    for (std::uint32_t t = 0; t < plan_.programs[p].tasks.size(); ++t) {
+      const Task& task = plan_.programs[p].tasks[t];
+      if (task.op == Op::send) {
+        send_of[index(task.node)] = first_task_[p] + t;
+      }
+    }
+  }
+  for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
+    for (std::uint32_t t = 0; t < plan_.programs[p].tasks.size(); ++t) {
+      const Task& task = plan_.programs[p].tasks[t];
+      if (task.op == Op::recv) {
+        const std::uint32_t recv = first_task_[p] + t, send = send_of[index(task.peer)];
+        group_[recv] = group_[send] = static_cast<std::uint32_t>(size_.size());
+        next_member_[recv] = send;
+        next_member_[send] = recv;
+        size_.push_back(2);
+      }
+    }
+  }
+}
+
+bool Rendezvous::run() {
+  const auto streams = static_cast<std::uint32_t>(begin_.size() - 1);
+  missing_ = size_;
+  done_.assign(streams, 0);
+  waiting_.assign(stream_.size(), kNobody);
+  next_.assign(streams, kNobody);
+  is_there_.assign(streams, false);
+  for (std::uint32_t s = streams; s > 0; --s) {
+    runnable_.push_back(s - 1);
+  }
+  while (!runnable_.empty()) {
+    const std::uint32_t s = runnable_.back();
+    runnable_.pop_back();
+    step(s);
+  }
+  for (std::uint32_t s = 0; s < streams; ++s) {
+    if (done_[s] < 2 * count(s)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Runs a stream until it is at its end or blocked.
+void Rendezvous::step(std::uint32_t s) {
+  while (done_[s] < 2 * count(s) && !is_there_[s]) {
+    const std::uint32_t t = head(s);
+    const std::uint32_t now = period(s);
+    const TaskPlace at = place(t);
+    const Program& program = plan_.programs[at.program];
+    for (const Wait& wait : program.waits_of(program.tasks[at.task])) {
+      if (wait.previous && now == 0) {
+        continue;
+      }
+      const std::uint32_t awaited = first_task_[at.program] + index(wait.task);
+      if (!is_done(awaited, wait.previous ? now - 1 : now)) {
+        next_[s] = waiting_[awaited];
+        waiting_[awaited] = s;
+        return;
+      }
+    }
+    const std::uint32_t group = group_[t];
+    if (group == kNobody) {
+      finish(t);
+      continue;
+    }
+    is_there_[s] = true;
+    if (--missing_[group] > 0) {
+      return;
+    }
+    missing_[group] = size_[group];
+    std::uint32_t member = t;
+    do {
+      is_there_[stream_[member]] = false;
+      finish(member);
+      if (stream_[member] != s) {
+        runnable_.push_back(stream_[member]);
+      }
+      member = next_member_[member];
+    } while (member != t);
+  }
+}
+
+// A stream that waits for this task looks again; it may wait for it in the other period.
+void Rendezvous::finish(std::uint32_t task) {
+  ++done_[stream_[task]];
+  std::uint32_t woken = waiting_[task];
+  waiting_[task] = kNobody;
+  while (woken != kNobody) {
+    runnable_.push_back(woken);
+    woken = next_[woken];
+  }
+}
+
+Rendezvous::Block Rendezvous::block_of(std::uint32_t s) const {
+  const std::uint32_t t = head(s);
+  const std::uint32_t now = period(s);
+  const TaskPlace at = place(t);
+  const Program& program = plan_.programs[at.program];
+  for (const Wait& wait : program.waits_of(program.tasks[at.task])) {
+    const std::uint32_t awaited = first_task_[at.program] + index(wait.task);
+    if (!(wait.previous && now == 0) && !is_done(awaited, wait.previous ? now - 1 : now)) {
+      return {at, place(awaited), wait.previous ? Block::Why::previous : Block::Why::wait};
+    }
+  }
+  std::uint32_t member = next_member_[t];
+  while (is_there_[stream_[member]] && head(stream_[member]) == member) {
+    member = next_member_[member];
+  }
+  return {at, place(member), Block::Why::group};
+}
+
+std::vector<Rendezvous::Block> Rendezvous::cycle() const {
+  std::uint32_t s = 0;
+  while (done_[s] == 2 * count(s)) {
+    ++s;
+  }
+  std::vector<std::uint32_t> path;
+  std::vector<Block> blocks;
+  while (std::find(path.begin(), path.end(), s) == path.end()) {
+    path.push_back(s);
+    blocks.push_back(block_of(s));
+    s = stream_[first_task_[blocks.back().awaited.program] + blocks.back().awaited.task];
+  }
+  blocks.erase(blocks.begin(),
+               blocks.begin() + (std::find(path.begin(), path.end(), s) - path.begin()));
+  return blocks;
+}
+
+}  // namespace
+
+void check_rendezvous(Report& report) {
+  Rendezvous all(report, true);
+  if (all.run()) {
+    return;
+  }
+  // Would the collectives alone be stuck? Then no global order has them all.
+  Rendezvous collectives(report, false);
+  const bool has_order = collectives.run();
+  const auto cycle = (has_order ? all : collectives).cycle();
+  Diagnostic diagnostic =
+      error(has_order ? "plan.deadlock" : "plan.collective_order",
+            std::to_string(cycle.size()) +
+                (has_order ? " tasks wait for each other in a circle when sends hold nothing"
+                           : " tasks wait for each other in a circle: collectives have no one order"
+                             " on all ranks"),
+            report.where(cycle[0].blocked));
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const TaskPlace next = cycle[(i + 1) % cycle.size()].blocked;
+    const TaskPlace awaited = cycle[i].awaited;
+    const Op op = report.plan.programs[awaited.program].tasks[awaited.task].op;
+    const char* const needs = cycle[i].why != Rendezvous::Block::Why::group ? " waits for "
+                              : op == Op::recv                              ? " needs its receive, "
+                              : op == Op::send                              ? " needs its send, "
+                                               : " needs the other member, ";
+    diagnostic.note(
+        report.task(cycle[i].blocked) + needs + report.task(awaited) +
+        (cycle[i].why == Rendezvous::Block::Why::previous ? " of the period before" : "") +
+        (next.task == awaited.task && next.program == awaited.program
+             ? ""
+             : ", which comes after " + report.task(next)));
+  }
+  report.add(std::move(diagnostic));
+}
+
+}  // namespace piper

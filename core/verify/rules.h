@@ -1,0 +1,63 @@
+// The rules of the verifier, one source file a family. Each keeps what it finds in the report.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/verify/order.h"
+#include "core/verify/report.h"
+
+namespace piper {
+
+// What the rules need to know of the model that a plan does not say, found from the model alone.
+struct ModelFacts {
+  std::vector<bool>
+      wants_gradient;  // by ValueId: leads to the loss, and depends on something that is trained
+  std::vector<ChunkId> producer;  // by ValueId: none for inputs of the model
+
+  // Does the backward of `chunk` compute a gradient of its input `value`?
+  bool computes_gradient(const Plan& plan, ValueId value, ChunkId chunk) const;
+};
+ModelFacts find_facts(const Plan& plan, const ModelGraph& model);
+
+// plan.form: every number is in range, the streams partition the tasks, every rank has one program.
+// Nothing else may be looked at unless this holds.
+void check_structure(Report& report);
+
+// plan.form: chunks and buckets say the same as the model.
+void check_tables(Report& report);
+
+// plan.form: the tasks are those that the chunks ask for, and read and write what their chunks,
+// buckets and values say; so a plan that lost a task or a data edge is refused.
+void check_tasks(Report& report, const ModelFacts& facts);
+
+// plan.cycle. False, with an error, if the order of streams and waits has a cycle.
+bool check_cycle(Report& report, std::uint32_t program, LocalOrder& order);
+
+// plan.missing_wait, plan.race, and what plan.reduction and plan.update say about order: see
+// accesses.cc.
+void check_accesses(Report& report, std::uint32_t program, const LocalOrder& order,
+                    const AccessIndex& accesses);
+
+// plan.release: every buffer is allocated before its users and freed once, after them.
+void check_release(Report& report, std::uint32_t program, const LocalOrder& order,
+                   const AccessIndex& accesses);
+
+// plan.slot: the users of a slot come one after another, in this period and the next, and fit.
+void check_slots(Report& report, std::uint32_t program, const LocalOrder& order);
+
+// plan.unmatched_send and plan.channel_order.
+void check_channels(Report& report);
+
+// plan.collective_order: all members launch the same on a communicator, each on one stream. (Across
+// communicators: check_rendezvous.)
+void check_collectives(Report& report);
+
+// plan.reduction and plan.update: how often, and over whom.
+void check_gradients(Report& report);
+
+// plan.deadlock, and plan.collective_order across communicators: runs two periods with sends that
+// hold nothing. Needs matched sends and equal sequences of collectives.
+void check_rendezvous(Report& report);
+
+}  // namespace piper
