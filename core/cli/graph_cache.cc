@@ -67,6 +67,8 @@ std::string identity(const std::string& file) {
 std::string make_key(const Config& config, const std::string& runtime) {
   std::string key = "version " PIPER_VERSION "\nruntime " + identity(runtime) + '\n';
   key += model_key(config);
+  // A model may refuse a kind of data (bytes need a vocabulary of 257).
+  key += config.training.dataset == Dataset::text ? "text\n" : "jsonl\n";
   if (!config.model.library.empty()) {
     key += "library " + identity(config.model.library) + '\n';
   }

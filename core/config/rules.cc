@@ -64,17 +64,6 @@ void check_world(Loading& loading) {
   }
 }
 
-void check_model(Loading& loading) {
-  const ModelConfig& model = loading.config.model;
-  if (!model.flavor.empty() && !model.hf_assets_path.empty()) {
-    Diagnostic both =
-        error("config.conflict", "expected model.flavor or model.hf_assets_path, got both",
-              loading.config.where("model.flavor"));
-    add_note(both, loading.config, "model.hf_assets_path");
-    loading.refuse("model", std::move(both));
-  }
-}
-
 void check_checkpoint(Loading& loading) {
   const Config& config = loading.config;
   const CheckpointConfig& checkpoint = config.checkpoint;
@@ -115,7 +104,6 @@ void check_checkpoint(Loading& loading) {
 void check_rules(Loading& loading) {
   check_rows(loading);
   check_world(loading);
-  check_model(loading);
   check_checkpoint(loading);
 }
 

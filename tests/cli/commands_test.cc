@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/run_program.h"
+
+namespace piper::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Program : public ::testing::Test {
+ protected:
+  Program() : folder_(fs::temp_directory_path() / ("piper_cli_" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~Program() override { fs::remove_all(folder_); }
+
+  Ended run(const std::vector<std::string>& arguments) const {
+    return run_program(PIPER_PROGRAM, arguments, folder_,
+                       {{"PIPER_CACHE", PIPER_BINARY_DIR "/tests/cache"}});
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return name;
+  }
+  static bool has_runtime() { return fs::exists(PIPER_BINARY_DIR "/lib/libpiper_runtime.so"); }
+
+  fs::path folder_;
+};
+
+// Two layers that can be planned without a runtime.
+constexpr const char* kGraph = PIPER_SOURCE_DIR "/tests/cli/bad_input/data/two_layers.graph";
+
+std::string graph_job() {
+  return std::string("[model]\ngraph = \"") + kGraph +
+         "\"\n[mesh]\npp = 2\n[training]\nmicrobatches = 2\nglobal_batch_size = 5\n"
+         "[[strategy]]\nplugin = \"interleaved1f1b\"\n";
+}
+
+TEST_F(Program, ListsItsCommandsInTheHelp) {
+  const Ended help = run({"--help"});
+
+  EXPECT_EQ(help.status, 0);
+  for (const char* command : {"train", "plan", "check", "capture", "verify", "plugins"}) {
+    EXPECT_NE(help.out.find(std::string("\n  ") + command + ' '), std::string::npos) << command;
+    EXPECT_EQ(run({command, "--help"}).status, 0) << command;
+  }
+}
+
+TEST_F(Program, PrintsItsVersion) {
+  const Ended version = run({"--version"});
+
+  EXPECT_EQ(version.status, 0);
+  EXPECT_TRUE(version.out.starts_with("piper 0.")) << version.out;
+}
+
+TEST_F(Program, RefusesToStartWithoutACommand) {
+  const Ended nothing = run({});
+
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_NE(nothing.err.find("[cli.usage]"), std::string::npos) << nothing.err;
+}
+
+TEST_F(Program, ListsPluginsAsTextAndAsJson) {
+  const Ended text = run({"plugins"});
+  const Ended json = run({"plugins", "--json"});
+
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("interleaved1f1b"), std::string::npos) << text.out;
+  EXPECT_EQ(json.status, 0) << json.err;
+  EXPECT_NE(json.out.find("\"interleaved1f1b\""), std::string::npos) << json.out;
+}
+
+TEST_F(Program, ChecksAJobThatHasAGraphWithoutARuntime) {
+  const Ended checked = run({"check", write("job.toml", graph_job())});
+
+  EXPECT_EQ(checked.status, 0) << checked.err;
+  EXPECT_NE(checked.out.find("\nok"), std::string::npos) << checked.out;
+  EXPECT_EQ(checked.err, "");
+}
+
+TEST_F(Program, PrintsTheSamePlanTwice) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended first = run({"plan", job});
+  const Ended second = run({"plan", job});
+
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_TRUE(first.out.starts_with("piper-plan 1\n")) << first.out;
+  EXPECT_EQ(first.out, second.out);
+}
+
+TEST_F(Program, PrintsWhatOneRankRuns) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended all = run({"plan", job});
+  const Ended one = run({"plan", job, "--rank", "1"});
+
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_TRUE(one.out.starts_with("program 1 ranks (1)")) << one.out;
+  EXPECT_EQ(one.out.find("program 0"), std::string::npos);
+  EXPECT_NE(all.out.find(one.out), std::string::npos);
+}
+
+TEST_F(Program, PrintsThePlanOfAHeldOutBatch) {
+  const Ended plan = run({"plan", write("job.toml", graph_job()), "--evaluate"});
+
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_TRUE(plan.out.starts_with("piper-plan 1\nevaluate ")) << plan.out;
+  EXPECT_EQ(plan.out.find("update"), std::string::npos);
+}
+
+TEST_F(Program, PrintsWhatThePlannerHasAfterAPhase) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended phase = run({"plan", job, "--after", "directives"});
+  const Ended unknown = run({"plan", job, "--after", "directive"});
+
+  EXPECT_EQ(phase.status, 0) << phase.err;
+  EXPECT_NE(phase.out, "");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_NE(unknown.err.find("unknown phase 'directive' (did you mean 'directives'?)"),
+            std::string::npos)
+      << unknown.err;
+}
+
+TEST_F(Program, CapturesAGraphThatReadsBackAsItself) {
+  const Ended captured = run({"capture", write("job.toml", graph_job()), "-o", "again.graph"});
+
+  EXPECT_EQ(captured.status, 0) << captured.err;
+  std::stringstream again, original;
+  again << std::ifstream(folder_ / "again.graph").rdbuf();
+  original << std::ifstream(kGraph).rdbuf();
+  EXPECT_EQ(again.str(), original.str());
+}
+
+TEST_F(Program, ChecksEveryExample) {
+  if (!has_runtime()) {
+    GTEST_SKIP() << "this build has no runtime";
+  }
+  int examples = 0;
+  for (const auto& entry : fs::directory_iterator(PIPER_SOURCE_DIR "/examples")) {
+    if (entry.path().extension() == ".toml") {
+      const Ended checked = run({"check", entry.path()});
+      EXPECT_EQ(checked.status, 0) << entry.path() << '\n' << checked.err;
+      ++examples;
+    }
+  }
+  EXPECT_GE(examples, 6);
+}
+
+}  // namespace
+}  // namespace piper::testing
