@@ -62,6 +62,8 @@ struct Chunk {
   bool has_backward = true;             // false: nothing to differentiate (all frozen, no input needs a gradient)
   Affine flops;                         // forward
   Affine saved_bytes;
+  std::vector<std::uint32_t> microbatches;  // that it runs, ascending; empty: all of them
+  bool experts = false;                 // partitioned over expert groups: its values come and go through all-to-alls
   bool operator==(const Chunk&) const = default;
 };
 
@@ -73,10 +75,21 @@ struct Bucket {
   bool tied = false;                    // used by chunks of several places
   std::uint32_t optimizer_group = 0;    // index into the job's groups, the default group last
   std::vector<std::uint32_t> homes;     // programs that hold it, ascending
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;            // on one rank, when nothing is sharded
+  // Experts: parameters are in this many equal blocks, one for each member of an expert group.
+  std::uint32_t expert_parts = 1;
+  // ZeRO: what is sharded (0 nothing, 1 the optimizer, 2 gradients too, 3 parameters too) and over how many ranks. A shard
+  // has padded_elements() / shards elements; the last ones of the last shard are padding.
+  std::uint32_t zero = 0, shards = 1;
+  Span keep_gathered = Span::chain, reduce = Span::chain;
 
-  std::int64_t bytes() const { return elements * size_of(dtype); }
-  std::int64_t gradient_bytes() const { return frozen ? 0 : elements * size_of(gradient_dtype(dtype)); }
+  std::int64_t padded_elements() const { return (elements + shards - 1) / shards * shards; }
+  std::int64_t shard_elements() const { return padded_elements() / shards; }
+  // On one rank: gathered parameters, the full gradient, and what is kept between steps.
+  std::int64_t bytes() const { return padded_elements() * size_of(dtype); }
+  std::int64_t gradient_bytes() const { return frozen ? 0 : padded_elements() * size_of(gradient_dtype(dtype)); }
+  std::int64_t kept_bytes() const { return zero == 3 ? bytes() / shards : bytes(); }
+  std::int64_t shard_gradient_bytes() const { return gradient_bytes() / shards; }
   bool operator==(const Bucket&) const = default;
 };
 
@@ -97,6 +110,22 @@ struct Bucket {
 //   grad_norm      reads parameter_gradient(b) of the program's trainable buckets     writes grad_norm
 //   update         reads grad_norm, parameter, parameter_gradient, optimizer          writes the last three
 //   loss_report    reads [loss_sum, token_count]                  writes [loss_sum]   (last on every compute stream)
+//
+// With a sharded bucket (zero > 0), parameter_gradient holds the rank's shard, into which reductions accumulate, and
+//
+//   backward       accumulates into full_gradient(b, k) of its gradient chain k instead
+//   reduce_scatter reads full_gradient(b, k), reads, writes parameter_gradient(b)
+//   all_reduce     over the remaining homes, once a step, after the last reduce_scatter
+//   all_gather     zero 1 and 2, after the update: reads, writes parameter(b)
+//                  zero 3, before chain k: reads parameter(b) (the shard), writes gathered(b, k), which computations of that
+//                  chain read instead of parameter(b)
+//
+// With experts, a chunk of experts reads and writes routed values where others read and write activations and gradients:
+//
+//   all_to_all     entering, forward:  reads activation(v, m), writes routed(v, m, chunk) of the chunk's inputs
+//                  leaving, forward:   reads routed(v, m), writes activation(v, m) of its outputs
+//                  entering, backward: reads gradient(v, m, c), writes routed_gradient(v, m, c) of its outputs
+//                  leaving, backward:  reads routed_gradient(v, m, c), writes gradient(v, m, c) of its inputs
 struct Buffer {
   enum class Kind : std::uint8_t {
     input,            // value, microbatch: from the data loader
@@ -110,6 +139,11 @@ struct Buffer {
     loss_sum,         // sum of token losses of this rank's micro-batches; zeroed by loss_report
     token_count,
     grad_norm,
+    gathered,         // bucket, microbatch = parameter chain: the whole parameter while a chain uses it
+    full_gradient,    // bucket, microbatch = gradient chain: the whole gradient until it is reduced
+    routed,           // value, microbatch, chunk: an activation as experts see it, before `chunk` or (none) after the
+                      // experts that made it
+    routed_gradient,  // value, microbatch, chunk: a gradient as experts see it
   };
   Kind kind = Kind::activation;
   ValueId value = none<ValueId>();
@@ -153,7 +187,7 @@ struct Task {
   ChunkId chunk = none<ChunkId>();      // chunks
   std::uint32_t microbatch = 0;         // chunks, sends, receives
   ValueId value = none<ValueId>();      // sends, receives
-  BucketId bucket = none<BucketId>();   // reductions, updates
+  BucketId bucket = none<BucketId>();   // reductions, gathers, updates (of chain `microbatch`)
   CommId communicator = none<CommId>();
   NodeId peer = none<NodeId>();         // send: its receive's node; recv: its send's node
   Affine bytes;                         // moved by communication
@@ -198,7 +232,9 @@ struct Communicator {
   Kind kind = Kind::collective;
   std::string stream;                       // logical stream: one communicator per (group, stream)
   std::uint32_t from = 0, to = 0;           // point_to_point: programs; member i sends to member i
-  std::vector<std::uint32_t> ranks;         // collective: its members, ascending
+  // collective: its members; with a group size, disjoint groups of that many, one after the other, each on its own
+  std::vector<std::uint32_t> ranks;
+  std::uint32_t group_size = 0;
   bool operator==(const Communicator&) const = default;
 };
 
