@@ -4,8 +4,7 @@ namespace piper {
 namespace {
 
 std::string chunk_name(const Plan& plan, const ModelGraph& model, ChunkId id) {
-  const std::vector<std::string>& names =
-      plan.tag_names.empty() ? model.tag_names : plan.tag_names;
+  const std::vector<std::string>& names = plan.tag_names.empty() ? model.tag_names : plan.tag_names;
   for (const Tag& tag : plan.chunks[index(id)].tags) {
     if (names[index(tag.name)] == "PP") {
       return "stage " + std::to_string(tag.index);

@@ -102,6 +102,9 @@ using ModelFunction = void (*)(Build&);
 // checks that every operation belongs to a region (capture). Any thread.
 Expected<LiveModel> build_model(const Config& config, bool measure);
 
+// The same for a model that is not looked up by name.
+Expected<LiveModel> build_model(const Config& config, ModelFunction function, bool measure);
+
 // A value for every element, a function of (seed, name, element) alone; CPU, `dtype`.
 at::Tensor initial_value(const Init& init, const std::string& name, const std::vector<std::int64_t>& shape,
                          at::ScalarType dtype, std::uint64_t seed);

@@ -131,8 +131,12 @@ Status fit_costs(ModelGraph& graph, const Recorder& a, const Recorder& b, const 
 }  // namespace
 
 Expected<LiveModel> build_model(const Config& config, bool measure) {
-  install_meta_kernels();
   PIPER_ASSIGN(const ModelFunction function, find_model(config));
+  return build_model(config, function, measure);
+}
+
+Expected<LiveModel> build_model(const Config& config, ModelFunction function, bool measure) {
+  install_meta_kernels();
   PIPER_ASSIGN(Recorder two, record(config, function, kRows[0]));
   PIPER_ASSIGN(Recorder three, record(config, function, kRows[1]));
   PIPER_TRY(fit_shapes(two.model().graph, three.model().graph));

@@ -30,11 +30,12 @@ bool is_fused_attention(const std::string& name, c10::ArrayRef<c10::IValue> argu
          query.size(-1) == arguments[2].toTensor().size(-1);
 }
 
-at::Tensor fused_attention(c10::ArrayRef<c10::IValue> arguments) {
-  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+// The output, and the logarithms that its backward needs.
+std::tuple<at::Tensor, at::Tensor> fused_attention(c10::ArrayRef<c10::IValue> arguments) {
+  return at::_scaled_dot_product_flash_attention_for_cpu(
       arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor(),
       arguments[4].toDouble(), arguments[5].toBool(), arguments[3].toOptional<at::Tensor>(),
-      arguments[6].toOptional<double>()));
+      arguments[6].toOptional<double>());
 }
 
 void observe(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
@@ -55,14 +56,19 @@ void observe(const c10::OperatorHandle& operation, c10::DispatchKeySet keys,
   // alive.
   std::vector<c10::IValue> arguments = torch::jit::last(*stack, count).vec();
   current_observer->before(operation, arguments);
+  std::vector<c10::IValue> hidden;  // results that the model does not get
   if (fused) {
+    auto [output, logarithms] = fused_attention(arguments);
     torch::jit::drop(*stack, count);
-    stack->emplace_back(fused_attention(arguments));
+    stack->emplace_back(std::move(output));
+    hidden.emplace_back(std::move(logarithms));
   } else {
     operation.redispatchBoxed(below, stack);
   }
-  current_observer->after(operation, arguments,
-                          torch::jit::last(*stack, operation.schema().returns().size()));
+  std::vector<c10::IValue> results =
+      torch::jit::last(*stack, operation.schema().returns().size()).vec();
+  results.insert(results.end(), hidden.begin(), hidden.end());
+  current_observer->after(operation, arguments, results);
 }
 
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "runtime/model/refused.h"
+#include "runtime/models/hugging_face_float64.h"
 #include "runtime/models/qwen3_config.h"
 #include "runtime/models/rms_norm.h"
 #include "runtime/models/rotary.h"
@@ -42,6 +43,25 @@ class Scoped {
   std::string prefix_;
 };
 
+bool goes_through_float32(const Qwen3Config& c, const Tensor& x) {
+  return c.hugging_face_float64 && x.scalar_type() == at::kDouble;
+}
+
+Tensor normalise(const Qwen3Config& c, const Tensor& x, const Tensor& weight) {
+  return goes_through_float32(c, x) ? rms_norm_through_float32(x, weight, c.norm_eps)
+                                    : rms_norm(x, weight, c.norm_eps);
+}
+
+// Causal; [rows, heads, positions, head_dim].
+Tensor mix(const Qwen3Config& c, const Tensor& query, const Tensor& key, const Tensor& value) {
+  if (goes_through_float32(c, query)) {
+    return attention_through_float32(query, key, value);
+  }
+  return at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, /*dropout_p=*/0,
+                                          /*is_causal=*/true, /*scale=*/{},
+                                          /*enable_gqa=*/c.kv_heads != c.heads);
+}
+
 // x + attention(norm(x))
 Tensor attention(Build& b, const Qwen3Config& c, const Scoped& layer, const Tensor& x,
                  const std::shared_ptr<const RotaryTables>& tables) {
@@ -57,16 +77,14 @@ Tensor attention(Build& b, const Qwen3Config& c, const Scoped& layer, const Tens
   return b.region({x}, [=](const Tensors& in) {
     const std::int64_t rows = in[0].size(0);
     const std::int64_t positions = in[0].size(1);
-    const Tensor h = rms_norm(in[0], norm, c.norm_eps);
+    const Tensor h = normalise(c, in[0], norm);
     const auto heads = [&](const Tensor& weight) {
       return at::linear(h, weight).view({rows, positions, -1, c.head_dim});
     };
-    const Tensor q = rotate(rms_norm(heads(q_proj), q_norm, c.norm_eps), tables);
-    const Tensor k = rotate(rms_norm(heads(k_proj), k_norm, c.norm_eps), tables);
+    const Tensor q = rotate(normalise(c, heads(q_proj), q_norm), tables);
+    const Tensor k = rotate(normalise(c, heads(k_proj), k_norm), tables);
     const Tensor v = heads(v_proj);
-    const Tensor mixed = at::scaled_dot_product_attention(
-        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), /*attn_mask=*/{},
-        /*dropout_p=*/0, /*is_causal=*/true, /*scale=*/{}, /*enable_gqa=*/c.kv_heads != c.heads);
+    const Tensor mixed = mix(c, q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2));
     return Tensors{in[0] +
                    at::linear(mixed.transpose(1, 2).reshape({rows, positions, -1}), o_proj)};
   })[0];
@@ -81,19 +99,22 @@ Tensor mlp(Build& b, const Qwen3Config& c, const Scoped& layer, const Tensor& x)
   const ParameterHandle down = layer.matrix("mlp.down_proj", c.dim, c.ffn);
 
   return b.region({x}, [=](const Tensors& in) {
-    const Tensor h = rms_norm(in[0], norm, c.norm_eps);
-    return Tensors{in[0] + at::linear(at::silu(at::linear(h, gate)) * at::linear(h, up), down)};
+    const Tensor h = normalise(c, in[0], norm);
+    const Tensor gated = at::silu(at::linear(h, gate));
+    return Tensors{in[0] + at::linear(gated * at::linear(h, up), down)};
   })[0];
 }
 
 // The sum of the token losses of the logits head(norm(x)); in float32 where the model is narrower.
 Tensor token_losses(Build& b, const Qwen3Config& c, const Tensor& x, const Tensor& labels,
-                    const ParameterHandle& head) {
+                    const ParameterHandle& embedding) {
   const auto scope = b.annotate("head");
   const ParameterHandle norm = Scoped(b, c, "model.").norm("norm", c.dim);
+  const ParameterHandle head =
+      c.tied ? embedding : Scoped(b, c, "").matrix("lm_head", c.vocab, c.dim);
 
   return b.region({x, labels}, [=](const Tensors& in) {
-    const Tensor logits = at::linear(rms_norm(in[0], norm, c.norm_eps), head);
+    const Tensor logits = at::linear(normalise(c, in[0], norm), head);
     const Tensor wide = logits.scalar_type() == at::kBFloat16 ? logits.to(at::kFloat) : logits;
     return Tensors{at::cross_entropy_loss(wide.view({-1, c.vocab}), in[1].reshape({-1}),
                                           /*weight=*/{}, at::Reduction::Sum,
@@ -123,9 +144,7 @@ void build_qwen3(Build& b) {
     h = attention(b, c, layer, h, tables);
     h = mlp(b, c, layer, h);
   }
-  const ParameterHandle head =
-      c.tied ? embedding : Scoped(b, c, "").matrix("lm_head", c.vocab, c.dim);
-  b.loss(token_losses(b, c, h, labels, head));
+  b.loss(token_losses(b, c, h, labels, embedding));
 }
 
 }  // namespace piper

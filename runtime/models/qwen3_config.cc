@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -107,6 +106,7 @@ Expected<Qwen3Config> read_config_json(const std::string& folder, const Location
 
   Qwen3Config config;  // what a field is where config.json lacks it
   config.vocab = kPublishedVocab;
+  config.hugging_face_float64 = true;
   HuggingFaceReader reader(fields, {path});
   reader.expect("model_type", "qwen3");
   reader.expect("hidden_act", "silu");
@@ -173,22 +173,9 @@ Expected<Qwen3Config> base_config(const Config& config) {
   if (keys.flavor.empty() && keys.hf_assets_path.empty()) {
     return from_keys(keys);
   }
-  std::optional<Qwen3Config> flavor;
-  if (!keys.flavor.empty()) {
-    PIPER_ASSIGN(flavor, find_flavor(keys.flavor, config.where("model.flavor")));
-  }
-  if (keys.hf_assets_path.empty()) {
-    return *flavor;
-  }
-  PIPER_ASSIGN(const Qwen3Config read,
-               read_config_json(keys.hf_assets_path, config.where("model.hf_assets_path")));
-  if (flavor && *flavor != read) {
-    return fail(error("model.flavor",
-                      "flavor '" + keys.flavor + "' and the config.json in '" +
-                          keys.hf_assets_path + "' differ; expected one of them",
-                      config.where("model.flavor")));
-  }
-  return read;
+  return keys.flavor.empty()
+             ? read_config_json(keys.hf_assets_path, config.where("model.hf_assets_path"))
+             : find_flavor(keys.flavor, config.where("model.flavor"));
 }
 
 Diagnostics broken_rules(const Qwen3Config& model, const Config& config) {

@@ -3,8 +3,11 @@
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/cos.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/sin.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -31,17 +34,21 @@ std::shared_ptr<const RotaryTables::Table> RotaryTables::table(std::int64_t posi
   const std::lock_guard lock(cache_->mutex);
   std::shared_ptr<const Table>& known = cache_->by_positions[positions];
   if (!known) {
-    Table table;
+    std::vector<float> angles;
     for (std::int64_t position = 0; position < positions; ++position) {
       for (std::int64_t i = 0; i < half_; ++i) {
         const float exponent = static_cast<float>(2 * i) / static_cast<float>(2 * half_);
         const float frequency = 1 / std::pow(static_cast<float>(theta_), exponent);
-        const float angle = frequency * static_cast<float>(position);
-        table.cosines.push_back(std::cos(angle));
-        table.sines.push_back(std::sin(angle));
+        angles.push_back(frequency * static_cast<float>(position));
       }
     }
-    known = std::make_shared<const Table>(std::move(table));
+    // PyTorch's own functions: the C library's differ from them in some last bits.
+    const at::Tensor all = at::from_blob(angles.data(), {static_cast<std::int64_t>(angles.size())});
+    const auto values = [&](const at::Tensor& tensor) {
+      const float* begin = tensor.const_data_ptr<float>();
+      return std::vector<float>(begin, begin + tensor.numel());
+    };
+    known = std::make_shared<const Table>(Table{values(at::cos(all)), values(at::sin(all))});
   }
   return known;
 }

@@ -13,8 +13,9 @@ C_STANDARD = set(
     stdnoreturn.h string.h tgmath.h threads.h time.h uchar.h wchar.h wctype.h""".split())
 
 STD = r"[a-z_0-9]+"  # <vector>, <cstdint>: no folder, no suffix
-POSIX = r"(elf|dlfcn|fcntl|glob|link|poll|pthread|sched|unistd)\.h|sys/[a-z]+\.h"
+POSIX = r"(elf|dlfcn|fcntl|glob|link|malloc|poll|pthread|sched|unistd)\.h|sys/[a-z]+\.h"
 SDK = r"piper/.+"
+BOOST_DLL = r"boost/dll(/.+|\.hpp)"
 CORE = r"core/.+"
 TORCH = r"(torch|ATen|c10)/.+"
 CUDA = r"cuda[A-Za-z_]*\.h|c10/cuda/.+"
@@ -27,11 +28,11 @@ RULES = [
     (r"sdk/include/.+\.hpp", [SDK, STD]),
     (r"sdk/.+", [SDK, STD]),
     (r"plugins/.+", [SDK, STD, r"[a-z_0-9]+\.h"]),  # and headers of its own folder
-    (r"core/cli/.+", [STD, POSIX, SDK, CORE, r"CLI/.+", r"nlohmann/.+", r"tl/.+"]),
-    (r"core/plugin/.+", [STD, POSIX, SDK, CORE, r"boost/dll(/.+|\.hpp)", r"toml\+\+/.+",
-                         r"nlohmann/.+", r"tl/.+"]),
+    (r"core/cli/.+", [STD, POSIX, SDK, CORE, BOOST_DLL, r"CLI/.+", r"nlohmann/.+", r"tl/.+"]),
+    (r"core/plugin/.+", [STD, POSIX, SDK, CORE, BOOST_DLL, r"toml\+\+/.+", r"nlohmann/.+",
+                         r"tl/.+"]),
     (r"core/.+", [STD, POSIX, SDK, CORE, r"spdlog/.+", r"toml\+\+/.+", r"nlohmann/.+", r"tl/.+"]),
-    (r"runtime/model/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, r"boost/dll(/.+|\.hpp)"]),
+    (r"runtime/model/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, BOOST_DLL]),
     (r"runtime/device/cuda/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, CUDA]),
     (r"runtime/comm/nccl/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, CUDA, NCCL]),
     (r"runtime/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, r"nlohmann/.+", r"tl/.+"]),

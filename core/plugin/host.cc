@@ -1,0 +1,87 @@
+#include "core/plugin/host.h"
+
+#include <utility>
+
+#include "core/plugin/loader.h"
+
+namespace piper {
+namespace {
+
+// A diagnostic of the loader gets the table that names the plugin.
+Diagnostics placed(Diagnostics diagnostics, const ResolvedStrategy& strategy) {
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (!diagnostic.where.known()) {
+      diagnostic.where = strategy.config->where;
+      diagnostic.note("the file", Location{strategy.plugin.file, 0, 0});
+    }
+  }
+  return diagnostics;
+}
+
+// Two exclusive claims on one thing.
+Status check_claims(const std::vector<Proposal>& proposals) {
+  std::vector<const Claim*> seen;
+  Diagnostics clashes;
+  for (const Proposal& proposal : proposals) {
+    const std::size_t others = seen.size();
+    for (const Claim& claim : proposal.claims) {
+      for (std::size_t i = 0; i < others; ++i) {
+        if (seen[i]->kind == claim.kind && seen[i]->name == claim.name) {
+          const std::string what =
+              claim.kind == Claim::Kind::axis    ? "mesh axis '" + claim.name + "'"
+              : claim.kind == Claim::Kind::split ? "the split into micro-batches"
+                                                 : "the order of compute";
+          Diagnostic clash = error("plugin.claim",
+                                   "strategies '" + seen[i]->from.plugin + "' and '" +
+                                       claim.from.plugin + "' both claim " + what,
+                                   claim.from.where);
+          clash.note("first claimed here", seen[i]->from.where);
+          clashes.push_back(std::move(clash));
+        }
+      }
+      seen.push_back(&claim);
+    }
+  }
+  return clashes.empty() ? Status() : Status(fail(std::move(clashes)));
+}
+
+}  // namespace
+
+Status check_strategies(const Config& config, const SearchPath& path, Diagnostics* warnings) {
+  PIPER_TRY(resolve_strategies(config, path, warnings));
+  return {};
+}
+
+Expected<std::vector<Proposal>> propose(const Config& config, const ModelGraph& model,
+                                        const SearchPath& path, Diagnostics* warnings) {
+  PIPER_ASSIGN(const std::vector<ResolvedStrategy> strategies,
+               resolve_strategies(config, path, warnings));
+  std::vector<Proposal> proposals;
+  Diagnostics mistakes;
+  Diagnostics noticed;
+  for (const ResolvedStrategy& strategy : strategies) {
+    auto proposal = load_plugin(strategy.plugin).and_then([&](LoadedPlugin* plugin) {
+      return call_plan(*plugin, strategy, config, model, noticed);
+    });
+    if (proposal) {
+      proposals.push_back(std::move(*proposal));
+    } else {
+      const Diagnostics told = placed(std::move(proposal.error()), strategy);
+      mistakes.insert(mistakes.end(), told.begin(), told.end());
+    }
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  PIPER_TRY(check_claims(proposals));
+  if (warnings != nullptr) {
+    warnings->insert(warnings->end(), noticed.begin(), noticed.end());
+  }
+  return proposals;
+}
+
+void shut_down_plugins() {
+  shut_down_loaded();
+}
+
+}  // namespace piper

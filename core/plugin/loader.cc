@@ -1,0 +1,208 @@
+#include "core/plugin/loader.h"
+
+#include <sys/stat.h>
+
+#include <boost/dll/shared_library.hpp>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/plugin/abi.h"
+
+namespace piper {
+
+class LoadedPlugin {
+ public:
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::string file;
+  boost::dll::shared_library library;
+  piper_ctx ctx;
+  const piper_plugin* table = nullptr;
+  Diagnostics failure;  // of the entry, which is called once
+  bool shut_down = false;
+};
+
+namespace {
+
+constexpr std::size_t kPluginSize = PIPER_FIRST_SIZE(piper_plugin, self);
+
+// Never destroyed: neither the libraries nor their contexts may go while the process lives.
+std::vector<LoadedPlugin*>& loaded_plugins() {
+  static auto* const plugins = new std::vector<LoadedPlugin*>;
+  return *plugins;
+}
+
+std::string text(piper_str given) {
+  return given.ptr == nullptr ? "" : std::string(given.ptr, static_cast<std::size_t>(given.len));
+}
+
+// Between begin and end, the plugin may call the host from this thread.
+void begin(piper_ctx& ctx, piper_ctx::State state) {
+  ctx.errors.clear();
+  ctx.warnings.clear();
+  ctx.misused = false;
+  ctx.failed = false;
+  ctx.thread = std::this_thread::get_id();
+  ctx.state = state;
+}
+
+void end(piper_ctx& ctx) {
+  ctx.state = piper_ctx::State::idle;
+  if (ctx.misused) {
+    ctx.refuse(PIPER_WRONG_STATE, "plugin.wrong_state",
+               "calls the host outside of plan, or on a thread of its own");
+  }
+  if (ctx.failed) {
+    ctx.refuse(PIPER_INTERNAL, "plugin.host_failed", "the host ran out of memory");
+  }
+}
+
+// Calls `body`, which calls the plugin. A plugin that is not built with the SDK's wrapper may let
+// an exception out.
+template <typename Body>
+void call(piper_ctx& ctx, const char* function, Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& thrown) {
+    ctx.refuse(PIPER_ERROR, "plugin.exception",
+               std::string("an exception left ") + function + ": " + thrown.what());
+  } catch (...) {
+    ctx.refuse(PIPER_ERROR, "plugin.exception", std::string("an exception left ") + function);
+  }
+}
+
+void check_table(piper_ctx& ctx, const piper_plugin* table, const Manifest& manifest) {
+  if (table->struct_size < kPluginSize) {
+    ctx.refuse(PIPER_INVALID, "plugin.short_struct",
+               "expected a piper_plugin of at least " + std::to_string(kPluginSize) +
+                   " bytes, got " + std::to_string(table->struct_size));
+    return;
+  }
+  const std::string id = text(table->id);
+  const std::string version = text(table->version);
+  if (id != manifest.id || version != manifest.version ||
+      table->min_host_minor != manifest.abi_minor) {
+    ctx.refuse(PIPER_INVALID, "plugin.mismatch",
+               "the manifest says " + manifest.id + " " + manifest.version + " for plugin ABI " +
+                   to_string(AbiVersion{manifest.abi_major, manifest.abi_minor}) +
+                   ", the library says " + id + " " + version + " for " +
+                   to_string(AbiVersion{PIPER_ABI_MAJOR, table->min_host_minor}));
+  }
+  auto minor =
+      negotiate(host_abi(), {PIPER_ABI_MAJOR, table->min_host_minor}, table->built_with_minor);
+  if (!minor) {
+    ctx.refuse(PIPER_INVALID, std::move(minor.error()));
+  } else if (*minor != table->abi_minor) {
+    ctx.refuse(PIPER_INVALID, "plugin.abi_minor",
+               "expected the negotiated minor " + std::to_string(*minor) + " in its table, got " +
+                   std::to_string(table->abi_minor));
+  }
+  if (table->plan == nullptr) {
+    ctx.refuse(PIPER_INVALID, "plugin.null_slot",
+               "expected a function 'plan' in its table, got NULL");
+  }
+}
+
+void enter(LoadedPlugin& plugin, const Manifest& manifest) {
+  piper_ctx& ctx = plugin.ctx;
+  const auto entry =
+      &plugin.library.get<const piper_plugin*(const piper_base*, piper_ctx*)>(PIPER_ENTRY_NAME);
+  begin(ctx, piper_ctx::State::scanning);
+  const piper_plugin* table = nullptr;
+  call(ctx, "the entry", [&] { table = entry(&base_api(), &ctx); });
+  if (table == nullptr && ctx.errors.empty()) {
+    ctx.refuse(PIPER_ERROR, "plugin.no_table", "its entry returned no table and reported nothing");
+  } else if (table != nullptr) {
+    check_table(ctx, table, manifest);
+  }
+  end(ctx);
+  if (!ctx.errors.empty()) {
+    plugin.failure = ctx.errors;
+  } else {
+    plugin.table = table;
+  }
+}
+
+Status open(LoadedPlugin& plugin, const Manifest& manifest) {
+  try {
+    plugin.library.load(plugin.file,
+                        boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  } catch (
+      const std::exception& failure) {  // the overload with an error code loses the loader's text
+    return fail(error("plugin.load_failed", manifest.id + ": cannot be loaded: " + failure.what()));
+  }
+  if (!plugin.library.has(PIPER_ENTRY_NAME)) {
+    return fail(error("plugin.no_entry",
+                      manifest.id + ": the library exports no " + std::string(PIPER_ENTRY_NAME)));
+  }
+  enter(plugin, manifest);
+  return {};
+}
+
+}  // namespace
+
+Expected<LoadedPlugin*> load_plugin(const PluginInfo& info) {
+  struct stat status {};
+  if (::stat(info.file.c_str(), &status) != 0) {
+    return fail(error("plugin.unreadable", info.manifest.id + ": the file has gone"));
+  }
+  LoadedPlugin* plugin = nullptr;
+  for (LoadedPlugin* known : loaded_plugins()) {
+    if (known->device == status.st_dev && known->inode == status.st_ino) {
+      plugin = known;
+    }
+  }
+  if (plugin == nullptr) {
+    plugin = new LoadedPlugin;  // for the life of the process
+    plugin->device = status.st_dev;
+    plugin->inode = status.st_ino;
+    plugin->file = info.file;
+    plugin->ctx.plugin = info.manifest.id;
+    loaded_plugins().push_back(plugin);
+    if (Status opened = open(*plugin, info.manifest); !opened) {
+      plugin->failure = std::move(opened.error());
+    }
+  }
+  if (!plugin->failure.empty()) {
+    return fail(plugin->failure);
+  }
+  return plugin;
+}
+
+Expected<Proposal> call_plan(LoadedPlugin& plugin, const ResolvedStrategy& strategy,
+                             const Config& config, const ModelGraph& model, Diagnostics& warnings) {
+  piper_ctx& ctx = plugin.ctx;
+  ++ctx.generation;
+  JobView view(config, model, strategy, ctx.generation);
+  ctx.view = &view;
+  ctx.proposal = Proposal{{strategy.plugin.manifest.id, strategy.config->where}, {}, {}};
+  begin(ctx, piper_ctx::State::planning);
+  piper_code code = PIPER_OK;
+  call(ctx, "plan", [&] { code = plugin.table->plan(plugin.table->self, &ctx); });
+  end(ctx);
+  if (code != PIPER_OK && ctx.errors.empty()) {
+    ctx.refuse(PIPER_ERROR, "plugin.no_diagnostic",
+               "plan failed with code " + std::to_string(code) +
+                   " and reported nothing, which is a fault of the plugin");
+  }
+  ctx.view = nullptr;
+  if (!ctx.errors.empty()) {
+    return fail(std::exchange(ctx.errors, {}));
+  }
+  warnings.insert(warnings.end(), ctx.warnings.begin(), ctx.warnings.end());
+  return std::exchange(ctx.proposal, {});
+}
+
+void shut_down_loaded() {
+  std::vector<LoadedPlugin*>& plugins = loaded_plugins();
+  for (auto plugin = plugins.rbegin(); plugin != plugins.rend(); ++plugin) {
+    const piper_plugin* table = (*plugin)->table;
+    if (table != nullptr && table->shutdown != nullptr &&
+        !std::exchange((*plugin)->shut_down, true)) {
+      call((*plugin)->ctx, "shutdown", [&] { table->shutdown(table->self); });
+    }
+  }
+}
+
+}  // namespace piper

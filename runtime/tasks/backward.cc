@@ -1,0 +1,210 @@
+#include "runtime/tasks/backward.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+namespace piper {
+namespace {
+
+// What backward and backward_input have in common: roots, and the gradients of inputs.
+class BackwardBase : public ReleasingTask {
+ public:
+  explicit BackwardBase(const Site& site)
+      : ReleasingTask(site),
+        switches_(site.switches),
+        count_(site.find(Buffer::Kind::token_count)) {}
+
+  Status resolve(const Site& site) {
+    const Chunk& chunk = site.chunk();
+    Cell* const saved = site.find(Buffer::Kind::saved);
+    if (saved == nullptr) {
+      return misfit(site, "no buffer for the saved graph");
+    }
+    saved_ = &saved->saved;
+    if (chunk.has_loss && count_ == nullptr) {
+      return misfit(site, "it has the loss, but no token count");
+    }
+    for (std::size_t i = 0; i < chunk.outputs.size(); ++i) {
+      std::vector<std::pair<ChunkId, const Cell*>> consumers;
+      for (const BufferId id : site.program.reads_of(site.task)) {
+        const Buffer& buffer = site.program.buffer(id);
+        if (buffer.kind == Buffer::Kind::gradient && buffer.value == chunk.outputs[i]) {
+          consumers.emplace_back(buffer.chunk, site.cell(id));
+        }
+      }
+      std::sort(consumers.begin(), consumers.end());
+      if (!consumers.empty()) {
+        Root root{i, {}};
+        for (const auto& [consumer, cell] : consumers) {
+          root.gradients.push_back(cell);
+        }
+        roots_.push_back(std::move(root));
+      }
+    }
+    for (std::size_t i = 0; i < chunk.inputs.size(); ++i) {
+      for (const BufferId id : site.program.writes_of(site.task)) {
+        const Buffer& buffer = site.program.buffer(id);
+        if (buffer.kind == Buffer::Kind::gradient && buffer.value == chunk.inputs[i]) {
+          wanted_.push_back({site.cell(id), i});
+        }
+      }
+    }
+    return {};
+  }
+
+ protected:
+  // Fills tensors_ and gradients_.
+  void collect() {
+    for (const Root& root : roots_) {
+      const at::Tensor& output = saved_->outputs[root.position];
+      if (!output.defined()) {  // nothing below it to differentiate
+        continue;
+      }
+      at::Tensor gradient = root.gradients[0]->tensor;
+      for (std::size_t i = 1; i < root.gradients.size(); ++i) {
+        gradient = i == 1 ? gradient.add(root.gradients[i]->tensor)
+                          : gradient.add_(root.gradients[i]->tensor);
+      }
+      tensors_.push_back(output);
+      gradients_.push_back(std::move(gradient));
+    }
+    if (saved_->loss.defined()) {
+      tensors_.push_back(saved_->loss);
+      gradients_.push_back(at::full(saved_->loss.sizes(), switches_.gradient_scale / count_->number,
+                                    saved_->loss.options()));
+    }
+  }
+
+  void give(Cell& cell, at::Tensor gradient, const at::Tensor& leaf) const {
+    if (!gradient.defined()) {
+      cell.tensor = at::zeros_like(leaf.detach());
+      return;
+    }
+    // A view of a received gradient would change when the slot is used again.
+    for (const Root& root : roots_) {
+      for (const Cell* const received : root.gradients) {
+        if (received->in_slot && gradient.is_alias_of(received->tensor)) {
+          gradient = gradient.clone();
+        }
+      }
+    }
+    cell.tensor = std::move(gradient);
+  }
+
+  void drop() {
+    tensors_.clear();
+    gradients_.clear();
+  }
+
+  struct Root {
+    std::size_t position;  // in Chunk::outputs
+    std::vector<const Cell*> gradients;
+  };
+  struct Wanted {
+    Cell* cell;
+    std::size_t position;  // in Chunk::inputs
+  };
+  const Switches& switches_;
+  const Cell* count_;
+  Saved* saved_ = nullptr;
+  std::vector<Root> roots_;
+  std::vector<Wanted> wanted_;
+  Tensors tensors_, gradients_;  // empty between runs
+};
+
+class BackwardTask final : public BackwardBase {
+ public:
+  using BackwardBase::BackwardBase;
+
+ private:
+  void launch(const StepContext&) override {
+    const Charge charge(Holding::activation);
+    collect();
+    edges_.clear();
+    for (const at::Tensor& tensor : tensors_) {
+      edges_.push_back(torch::autograd::impl::gradient_edge(tensor));
+    }
+    tensors_.clear();
+    saved_->outputs.clear();
+    saved_->loss.reset();
+    if (!edges_.empty()) {
+      // Leaves take their gradients: parameters add to the flat buffers, inputs keep theirs.
+      torch::autograd::Engine::get_default_engine().execute(
+          edges_, gradients_, /*keep_graph=*/false, /*create_graph=*/false,
+          /*accumulate_grad=*/true);
+    }
+    edges_.clear();
+    for (const Wanted& wanted : wanted_) {
+      at::Tensor& leaf = saved_->inputs[wanted.position];
+      give(*wanted.cell, std::move(leaf.mutable_grad()), leaf);
+    }
+    drop();
+  }
+
+  torch::autograd::edge_list edges_;
+};
+
+class BackwardInputTask final : public BackwardBase {
+ public:
+  using BackwardBase::BackwardBase;
+
+ private:
+  void launch(const StepContext&) override {
+    const Charge charge(Holding::activation);
+    collect();
+    saved_->outputs.clear();
+    saved_->loss.reset();
+    Tensors leaves;
+    for (const Wanted& wanted : wanted_) {
+      leaves.push_back(saved_->inputs[wanted.position]);
+    }
+    Tensors gradients = backward_input(tensors_, gradients_, leaves, saved_->rest);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      give(*wanted_[i].cell, std::move(gradients[i]), leaves[i]);
+    }
+    drop();
+  }
+};
+
+class BackwardWeightTask final : public ReleasingTask {
+ public:
+  BackwardWeightTask(const Site& site, Saved& saved) : ReleasingTask(site), saved_(saved) {}
+
+ private:
+  void launch(const StepContext&) override {
+    const Charge charge(Holding::activation);
+    backward_weight(saved_.rest);
+  }
+
+  Saved& saved_;
+};
+
+template <typename Kind>
+MadeTask make(const Site& site) {
+  auto task = std::make_unique<Kind>(site);
+  PIPER_TRY(task->resolve(site));
+  return task;
+}
+
+}  // namespace
+
+MadeTask make_backward(const Site& site) {
+  return make<BackwardTask>(site);
+}
+
+MadeTask make_backward_input(const Site& site) {
+  return make<BackwardInputTask>(site);
+}
+
+MadeTask make_backward_weight(const Site& site) {
+  if (Cell* const saved = site.find(Buffer::Kind::saved); saved != nullptr) {
+    return std::make_unique<BackwardWeightTask>(site, saved->saved);
+  }
+  return misfit(site, "no buffer for the saved graph");
+}
+
+}  // namespace piper

@@ -1,0 +1,15 @@
+// forward: runs the regions of a chunk on a micro-batch.
+//
+//   before: its inputs are in their buffers
+//   after:  its outputs are; `saved` holds the graph, where the task writes it (else nothing is
+//   kept
+//           for a backward pass); the loss has been added to loss_sum
+#pragma once
+
+#include "runtime/tasks/site.h"
+
+namespace piper {
+
+MadeTask make_forward(const Site& site);
+
+}  // namespace piper

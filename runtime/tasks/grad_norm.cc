@@ -1,0 +1,96 @@
+#include "runtime/tasks/grad_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/tasks/reduction.h"
+
+namespace piper {
+namespace {
+
+// In double, so that no sum of squares of floats overflows; in lanes, so that it vectorises.
+template <typename T>
+double sum_of_squares(const T* data, std::int64_t count) {
+  constexpr std::int64_t kLanes = 16;
+  std::array<double, kLanes> lanes{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      const double value = data[i + lane];
+      lanes[lane] += value * value;
+    }
+  }
+  double sum = 0;
+  for (; i < count; ++i) {
+    sum += static_cast<double>(data[i]) * data[i];
+  }
+  for (const double lane : lanes) {
+    sum += lane;
+  }
+  return sum;
+}
+
+class GradNormTask final : public ReleasingTask {
+ public:
+  GradNormTask(const Site& site, Cell& result)
+      : ReleasingTask(site), result_(result), report_(site.rank.report), tag_(tag_of(site.task)) {
+    std::tie(group_, member_) = site.collective();
+    for (const BufferId id : site.program.reads_of(site.task)) {
+      if (site.program.buffer(id).kind == Buffer::Kind::parameter_gradient) {
+        add(site, site.bucket(site.program.buffer(id).bucket));
+      }
+    }
+  }
+
+ private:
+  struct Part {
+    at::Tensor gradient;
+    std::int64_t begin, count;
+  };
+
+  void add(const Site& site, const BucketState& bucket) {
+    std::vector<std::uint32_t> holders;
+    for (const std::uint32_t home : bucket.bucket->homes) {
+      const std::vector<std::uint32_t>& ranks = site.plan.programs[home].ranks;
+      holders.insert(holders.end(), ranks.begin(), ranks.end());
+    }
+    const auto me = std::find(holders.begin(), holders.end(), site.rank.number);
+    PIPER_CHECK(me != holders.end(), "a rank measures the gradient of a bucket it does not hold");
+    const Rows part =
+        cut_rows({0, bucket.gradient.numel()}, static_cast<std::uint32_t>(holders.size()),
+                 static_cast<std::uint32_t>(me - holders.begin()));
+    parts_.push_back({bucket.gradient, part.begin, part.count});
+  }
+
+  void launch(const StepContext&) override {
+    double squares = 0;
+    for (const Part& part : parts_) {
+      squares +=
+          part.gradient.scalar_type() == at::kDouble
+              ? sum_of_squares(part.gradient.const_data_ptr<double>() + part.begin, part.count)
+              : sum_of_squares(part.gradient.const_data_ptr<float>() + part.begin, part.count);
+    }
+    result_.number = std::sqrt(sum_over<1>(group_, member_, tag_, {squares})[0]);
+    report_.norm = result_.number;
+    report_.finite = std::isfinite(result_.number);
+  }
+
+  Cell& result_;
+  Report& report_;
+  std::uint64_t tag_;
+  Collective* group_ = nullptr;
+  std::uint32_t member_ = 0;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+MadeTask make_grad_norm(const Site& site) {
+  Cell* const result = site.find(Buffer::Kind::grad_norm);
+  if (result == nullptr) {
+    return misfit(site, "no buffer for the norm");
+  }
+  return std::make_unique<GradNormTask>(site, *result);
+}
+
+}  // namespace piper

@@ -1,0 +1,16 @@
+// grad_norm: the 2-norm of all reduced gradients, and whether it is finite; the same bits on every
+// rank.
+//
+//   before: every bucket's gradient is reduced     after: grad_norm and Report hold the norm
+//
+// Ranks that hold a bucket hold the same gradients, so each adds up the squares of its own part of
+// it: every element counts once.
+#pragma once
+
+#include "runtime/tasks/site.h"
+
+namespace piper {
+
+MadeTask make_grad_norm(const Site& site);
+
+}  // namespace piper

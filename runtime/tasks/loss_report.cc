@@ -1,0 +1,58 @@
+#include "runtime/tasks/loss_report.h"
+
+#include "runtime/tasks/reduction.h"
+
+namespace piper {
+namespace {
+
+// The lowest rank that holds the (global) token count speaks for all.
+bool speaks(const Site& site) {
+  for (std::uint32_t rank = 0; rank < site.plan.world; ++rank) {
+    const Program& program = site.plan.programs[site.plan.seat(rank).program];
+    for (const Buffer& buffer : program.buffers) {
+      if (buffer.kind == Buffer::Kind::token_count) {
+        return rank == site.rank.number;
+      }
+    }
+  }
+  return false;
+}
+
+class LossReportTask final : public ReleasingTask {
+ public:
+  explicit LossReportTask(const Site& site)
+      : ReleasingTask(site),
+        report_(site.rank.report),
+        loss_sum_(site.find(Buffer::Kind::loss_sum)),
+        count_(speaks(site) ? site.find(Buffer::Kind::token_count) : nullptr),
+        tag_(tag_of(site.task)) {
+    std::tie(group_, member_) = site.collective();
+  }
+
+ private:
+  void launch(const StepContext&) override {
+    const double loss = loss_sum_ != nullptr ? loss_sum_->number : 0;
+    const double count = count_ != nullptr ? count_->number : 0;
+    const auto [all_losses, tokens] = sum_over<2>(group_, member_, tag_, {loss, count});
+    report_.loss = all_losses / tokens;
+    report_.tokens = tokens;
+    if (loss_sum_ != nullptr) {
+      loss_sum_->number = 0;
+    }
+  }
+
+  Report& report_;
+  Cell* loss_sum_;
+  const Cell* count_;
+  std::uint64_t tag_;
+  Collective* group_ = nullptr;
+  std::uint32_t member_ = 0;
+};
+
+}  // namespace
+
+MadeTask make_loss_report(const Site& site) {
+  return std::make_unique<LossReportTask>(site);
+}
+
+}  // namespace piper

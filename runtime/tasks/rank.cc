@@ -1,0 +1,13 @@
+#include "runtime/tasks/rank.h"
+
+namespace piper {
+
+void Saved::clear() {
+  inputs.clear();
+  outputs.clear();
+  loss.reset();
+  rest.roots.clear();
+  rest.gradients.clear();
+}
+
+}  // namespace piper

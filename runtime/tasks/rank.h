@@ -1,0 +1,86 @@
+// What a rank holds, and what the buffers of its plan contain. Tasks keep pointers into it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/exec/engine.h"
+#include "runtime/memory/account.h"
+#include "runtime/model/build.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/tasks/split_backward.h"
+
+namespace torch::autograd {
+struct Node;
+}
+
+namespace piper {
+
+// Between the forward and the backward of a chunk and micro-batch.
+struct Saved {
+  Tensors inputs;        // leaves, by position in Chunk::inputs; undefined: wants no gradient
+  Tensors outputs;       // with their graph, by position in Chunk::outputs; undefined: has none
+  at::Tensor loss;       // undefined: not this chunk's, or nothing to differentiate
+  WeightGradients rest;  // between BI and BW
+
+  void clear();
+};
+
+// The contents of a buffer.
+struct Cell {
+  at::Tensor tensor;  // input, activation, gradient
+  Saved saved;
+  double number = 0;     // loss_sum, token_count, grad_norm
+  bool in_slot = false;  // the tensor's memory will be used again by another buffer
+
+  void clear() {
+    tensor.reset();
+    saved.clear();
+  }
+};
+
+// The parameters of a bucket on one rank: flat, with the model's parameters as views.
+struct BucketState {
+  const Bucket* bucket = nullptr;
+  at::Tensor value;     // in the bucket's dtype
+  at::Tensor master;    // fp32 or wider; the same tensor as `value` where that is
+  at::Tensor gradient;  // in the master's dtype; undefined where frozen
+  at::Tensor kept;      // a copy of the last reduced gradient, where asked for
+  OptimizerState optimizer;
+  std::vector<std::shared_ptr<torch::autograd::Node>>
+      accumulators;  // kept, or each graph makes its own
+};
+
+// What a step is asked and answers, beside tensors.
+struct Report {
+  double loss = 0, tokens = 0, norm = 0;
+  bool finite = true;
+};
+
+struct Rank {
+  std::uint32_t number = 0;
+  LiveModel model;
+  std::vector<std::unique_ptr<BucketState>> buckets;  // by BucketId; null: no home here
+  Batch batch;
+  Report report;
+  std::shared_ptr<Account> account;
+};
+
+// For all ranks of an engine; changed between steps only.
+struct Switches {
+  double gradient_scale = 1;
+  bool keep_gradients = false;
+};
+
+// The communicators of one plan, by CommId: one of the two is there.
+struct Communication {
+  std::unique_ptr<PointToPoint> point_to_point;
+  std::unique_ptr<Collective> collective;
+};
+
+}  // namespace piper

@@ -1,0 +1,78 @@
+// Where a task is made: the plan around it, and the rank that will run it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/diagnostic.h"
+#include "core/config/config.h"
+#include "core/plan/plan.h"
+#include "runtime/exec/task.h"
+#include "runtime/tasks/rank.h"
+
+namespace piper {
+
+struct Site {
+  const Config& config;
+  const Plan& plan;
+  const Program& program;
+  const Task& task;
+  std::uint32_t coordinate;  // of the rank in the program
+  Rank& rank;
+  std::vector<Cell>& cells;              // by BufferId
+  const std::vector<at::Tensor>& slots;  // of bytes
+  const std::vector<Communication>& communications;
+  const Switches& switches;
+
+  const ModelGraph& model() const { return rank.model.graph; }
+  const Chunk& chunk() const { return plan.chunks[index(task.chunk)]; }
+  Cell* cell(BufferId id) const { return &cells[index(id)]; }
+
+  // The first such buffer among what the task reads and writes; null: none.
+  Cell* find(Buffer::Kind kind, ValueId value = none<ValueId>()) const;
+
+  // Rows of a micro-batch on this rank.
+  std::int64_t rows(std::uint32_t microbatch) const {
+    return rows_of(plan, program, coordinate, microbatch).count;
+  }
+
+  // The sizes of a value in the task's micro-batch.
+  std::vector<std::int64_t> shape(ValueId value, std::uint32_t microbatch) const;
+
+  // The task's collective and the rank's place in it; null where the task has none.
+  std::pair<Collective*, std::uint32_t> collective() const;
+
+  BucketState& bucket(BucketId id) const;
+
+  // The memory of a received value, flat and of its type; undefined where the plan gives it no
+  // slot.
+  at::Tensor slot_of(BufferId id) const;
+};
+
+// A task whose buffers end with it as the plan says.
+class ReleasingTask : public TaskBody {
+ public:
+  explicit ReleasingTask(const Site& site);
+  void run(const StepContext& step) final {
+    launch(step);
+    for (Cell* const cell : frees_) {
+      cell->clear();
+    }
+  }
+
+ protected:
+  virtual void launch(const StepContext& step) = 0;
+
+ private:
+  std::vector<Cell*> frees_;
+};
+
+using MadeTask = Expected<std::unique_ptr<TaskBody>>;
+
+// The plan and the runtime do not fit together: our mistake, but told like a user's. `what` follows
+// the name of the task.
+tl::unexpected<Diagnostics> misfit(const Site& site, const std::string& what);
+
+}  // namespace piper

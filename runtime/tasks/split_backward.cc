@@ -1,0 +1,161 @@
+#include "runtime/tasks/split_backward.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace piper {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
+using torch::autograd::Engine;
+using torch::autograd::Node;
+
+edge_list edges_of(const std::vector<at::Tensor>& tensors) {
+  edge_list edges;
+  for (const at::Tensor& tensor : tensors) {
+    edges.push_back(torch::autograd::impl::gradient_edge(tensor));
+  }
+  return edges;
+}
+
+// Which nodes lead to one of `targets`; `order` is the graph below `roots`, each node after what it
+// leads to. Only looked up, never iterated over.
+class Reach {
+ public:
+  Reach(const edge_list& roots, const edge_list& targets) {
+    for (const Edge& target : targets) {
+      leads_[target.function.get()] = true;
+    }
+    for (const Edge& root : roots) {
+      visit(root.function.get());
+      while (!stack_.empty()) {
+        advance();
+      }
+    }
+  }
+
+  bool leads(const Edge& edge) const { return edge.is_valid() && leads_.at(edge.function.get()); }
+  bool leads(const Node* node) const { return leads_.at(node); }
+  const std::vector<Node*>& order() const { return order_; }
+
+ private:
+  void visit(Node* node) {
+    if (leads_.emplace(node, false).second) {
+      stack_.emplace_back(node, 0);
+    }
+  }
+
+  void advance() {
+    auto& [node, next] = stack_.back();
+    if (next < node->num_outputs()) {
+      Node* const below = node->next_edge(next++).function.get();
+      if (below != nullptr) {
+        visit(below);
+      }
+      return;
+    }
+    bool leads_on = false;
+    for (const Edge& edge : node->next_edges()) {
+      leads_on |= leads(edge);
+    }
+    leads_[node] = leads_on;
+    order_.push_back(node);
+    stack_.pop_back();
+  }
+
+  std::unordered_map<const Node*, bool> leads_;
+  std::vector<Node*> order_;  // without the targets
+  std::vector<std::pair<Node*, std::size_t>> stack_;
+};
+
+// Frees what a node saved as soon as BI has run it. The engine keeps it until the end, and a saved
+// input of the frontier owns the rest of the graph.
+class ReleaseAfterRun final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit ReleaseAfterRun(Node* node) : node_(node) {}
+  std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& outputs,
+                                     const std::vector<at::Tensor>&) override {
+    node_->release_variables();
+    return outputs;
+  }
+
+ private:
+  Node* node_;
+};
+
+}  // namespace
+
+std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
+                                       const std::vector<at::Tensor>& gradients,
+                                       const std::vector<at::Tensor>& inputs,
+                                       WeightGradients& later) {
+  const edge_list all = edges_of(outputs);
+  edge_list wanted = edges_of(inputs);
+  const Reach reach(all, wanted);
+
+  edge_list roots;
+  std::vector<at::Tensor> root_gradients;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool now = reach.leads(all[i]);
+    (now ? roots : later.roots).push_back(all[i]);
+    (now ? root_gradients : later.gradients).push_back(gradients[i]);
+  }
+  std::vector<Node*> frontier;
+  for (Node* const node : reach.order()) {
+    if (!reach.leads(node)) {
+      continue;
+    }
+    bool weights = false;
+    for (const Edge& edge : node->next_edges()) {
+      weights |= edge.is_valid() && !reach.leads(edge);
+    }
+    if (!weights) {
+      node->add_post_hook(std::make_unique<ReleaseAfterRun>(node));
+      continue;
+    }
+    frontier.push_back(node);
+    for (std::uint32_t k = 0; k < node->num_inputs(); ++k) {
+      wanted.emplace_back(node->getptr(), k);
+    }
+  }
+  if (roots.empty()) {
+    return std::vector<at::Tensor>(inputs.size());
+  }
+
+  std::vector<at::Tensor> got = Engine::get_default_engine().execute(
+      roots, root_gradients, /*keep_graph=*/true, /*create_graph=*/false,
+      /*accumulate_grad=*/false, wanted);
+
+  for (Node* const node : frontier) {
+    for (Edge& edge : node->next_edges()) {
+      if (reach.leads(edge)) {
+        edge = Edge();
+      }
+    }
+  }
+  for (std::size_t i = inputs.size(); i < wanted.size(); ++i) {
+    if (got[i].defined()) {
+      later.roots.push_back(wanted[i]);
+      later.gradients.push_back(std::move(got[i]));
+    }
+  }
+  got.resize(inputs.size());
+  return got;
+}
+
+void backward_weight(WeightGradients& rest) {
+  if (!rest.roots.empty()) {
+    Engine::get_default_engine().execute(rest.roots, rest.gradients, /*keep_graph=*/false,
+                                         /*create_graph=*/false, /*accumulate_grad=*/true);
+  }
+  rest = {};
+}
+
+}  // namespace piper

@@ -1,0 +1,57 @@
+#include "runtime/tasks/token_count.h"
+
+#include <algorithm>
+
+#include "runtime/tasks/reduction.h"
+
+namespace piper {
+namespace {
+
+constexpr std::int64_t kNotCounted = -100;
+
+class TokenCountTask final : public ReleasingTask {
+ public:
+  TokenCountTask(const Site& site, Cell& result)
+      : ReleasingTask(site), result_(result), tag_(tag_of(site.task)) {
+    std::tie(group_, member_) = site.collective();
+    for (const BufferId id : site.program.reads_of(site.task)) {
+      if (site.program.buffer(id).value == site.model().labels) {
+        labels_.push_back(site.cell(id));
+      }
+    }
+  }
+
+ private:
+  void launch(const StepContext& step) override {
+    std::int64_t count = 0;
+    for (const Cell* const cell : labels_) {
+      const at::Tensor labels = cell->tensor.contiguous();
+      const std::int64_t* const begin = labels.const_data_ptr<std::int64_t>();
+      count += labels.numel() - std::count(begin, begin + labels.numel(), kNotCounted);
+    }
+    result_.number = sum_over<1>(group_, member_, tag_, {static_cast<double>(count)})[0];
+    if (result_.number == 0) {
+      throw TaskFailure("run.no_tokens", "no label of the global batch of step " +
+                                             std::to_string(step.step) + " counts: all are " +
+                                             std::to_string(kNotCounted));
+    }
+  }
+
+  Cell& result_;
+  std::uint64_t tag_;
+  Collective* group_ = nullptr;
+  std::uint32_t member_ = 0;
+  std::vector<const Cell*> labels_;
+};
+
+}  // namespace
+
+MadeTask make_token_count(const Site& site) {
+  Cell* const result = site.find(Buffer::Kind::token_count);
+  if (result == nullptr) {
+    return misfit(site, "no buffer for the token count");
+  }
+  return std::make_unique<TokenCountTask>(site, *result);
+}
+
+}  // namespace piper

@@ -1,0 +1,93 @@
+#include "runtime/tasks/transfer.h"
+
+#include <ATen/ops/empty.h>
+
+namespace piper {
+namespace {
+
+class TransferTask : public ReleasingTask {
+ public:
+  explicit TransferTask(const Site& site)
+      : ReleasingTask(site), self_(index(site.task.node)), peer_(index(site.task.peer)) {}
+
+  Status resolve(const Site& site, std::span<const BufferId> buffers) {
+    if (buffers.size() != 1 || !valid(site.task.communicator)) {
+      return misfit(site, "expected one buffer and a communicator");
+    }
+    const Buffer& buffer = site.program.buffer(buffers[0]);
+    cell_ = site.cell(buffers[0]);
+    link_ = site.communications[index(site.task.communicator)].point_to_point.get();
+    member_ = site.coordinate;
+    shape_ = site.shape(buffer.value, site.task.microbatch);
+    dtype_ = to_torch(site.model().value(buffer.value).dtype);
+    return {};
+  }
+
+ protected:
+  Message message(const at::Tensor& tensor) const {
+    return {self_, peer_, tensor.data_ptr(), tensor.nbytes()};
+  }
+
+  std::uint32_t self_, peer_, member_ = 0;
+  Cell* cell_ = nullptr;
+  PointToPoint* link_ = nullptr;
+  std::vector<std::int64_t> shape_;
+  at::ScalarType dtype_ = at::kFloat;
+};
+
+class SendTask final : public TransferTask {
+ public:
+  using TransferTask::TransferTask;
+
+ private:
+  void launch(const StepContext&) override {
+    const at::Tensor& value = cell_->tensor;
+    if (value.sizes() != at::IntArrayRef(shape_) || value.scalar_type() != dtype_) {
+      throw TaskFailure("run.shape",
+                        "expected a value of sizes " + c10::str(at::IntArrayRef(shape_)) +
+                            " and type " + c10::toString(dtype_) + ", got " +
+                            c10::str(value.sizes()) + " and " + c10::toString(value.scalar_type()));
+    }
+    link_->send(member_, message(value.contiguous()));
+  }
+};
+
+class RecvTask final : public TransferTask {
+ public:
+  RecvTask(const Site& site, at::Tensor slot) : TransferTask(site), slot_(std::move(slot)) {}
+
+ private:
+  void launch(const StepContext&) override {
+    if (slot_.defined()) {
+      cell_->tensor = slot_.view(shape_);
+      cell_->in_slot = true;
+    } else {
+      const Charge charge(Holding::received);
+      cell_->tensor = at::empty(shape_, dtype_);
+    }
+    link_->recv(member_, message(cell_->tensor));
+  }
+
+  at::Tensor slot_;  // flat, of the value's type and size; undefined: from the allocator
+};
+
+}  // namespace
+
+MadeTask make_send(const Site& site) {
+  auto task = std::make_unique<SendTask>(site);
+  PIPER_TRY(task->resolve(site, site.program.reads_of(site.task)));
+  return task;
+}
+
+MadeTask make_recv(const Site& site) {
+  const std::span<const BufferId> writes = site.program.writes_of(site.task);
+  at::Tensor slot;
+  if (writes.size() == 1) {
+    slot = site.slot_of(writes[0]);
+  }
+  auto task = std::make_unique<RecvTask>(site, std::move(slot));
+  PIPER_TRY(task->resolve(site, writes));
+  return task;
+}
+
+}  // namespace piper

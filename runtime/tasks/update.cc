@@ -1,0 +1,56 @@
+#include "runtime/tasks/update.h"
+
+#include <cmath>
+
+namespace piper {
+namespace {
+
+class UpdateTask final : public ReleasingTask {
+ public:
+  UpdateTask(const Site& site, const Cell& norm)
+      : ReleasingTask(site),
+        bucket_(site.bucket(site.task.bucket)),
+        norm_(norm),
+        switches_(site.switches),
+        max_norm_(site.config.training.max_norm),
+        settings_(settings_of(site.config, bucket_.bucket->optimizer_group)) {}
+
+ private:
+  void launch(const StepContext& step) override {
+    if (switches_.keep_gradients) {
+      bucket_.kept.copy_(bucket_.gradient);
+    }
+    if (std::isfinite(norm_.number)) {
+      const Charge charge(Holding::optimizer);
+      OptimizerSettings settings = settings_;
+      settings.lr *= step.lr_factor;
+      update(settings, step.step, bucket_.master, bucket_.gradient,
+             clip_scale(max_norm_, norm_.number), bucket_.optimizer);
+      if (!bucket_.value.is_same(bucket_.master)) {
+        bucket_.value.copy_(bucket_.master);
+      }
+    }
+    bucket_.gradient.zero_();
+  }
+
+  BucketState& bucket_;
+  const Cell& norm_;
+  const Switches& switches_;
+  double max_norm_;
+  OptimizerSettings settings_;
+};
+
+}  // namespace
+
+MadeTask make_update(const Site& site) {
+  const Cell* const norm = site.find(Buffer::Kind::grad_norm);
+  if (norm == nullptr) {
+    return misfit(site, "no gradient norm");
+  }
+  if (!valid(site.task.bucket) || !site.bucket(site.task.bucket).gradient.defined()) {
+    return misfit(site, "expected a bucket with gradients");
+  }
+  return std::make_unique<UpdateTask>(site, *norm);
+}
+
+}  // namespace piper

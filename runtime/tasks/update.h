@@ -1,0 +1,16 @@
+// update: one optimizer step of a bucket.
+//
+//   before: the bucket's gradient is reduced, grad_norm is known     after: its parameters, moments
+//   and master values are updated, its gradient is 0
+//
+// The gradient is scaled as clip_scale() says. Where the norm is not finite, only the gradient
+// changes.
+#pragma once
+
+#include "runtime/tasks/site.h"
+
+namespace piper {
+
+MadeTask make_update(const Site& site);
+
+}  // namespace piper
