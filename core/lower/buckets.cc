@@ -63,7 +63,8 @@ class Maker {
       dag_.chunks[index(chunk)].buckets.push_back(id);
     }
     if (users.empty()) {
-      bucket.homes.push_back(0);  // never used: its gradient is zero, and it lives on the first place
+      bucket.homes.push_back(
+          0);  // never used: its gradient is zero, and it lives on the first place
     }
     std::sort(bucket.homes.begin(), bucket.homes.end());
     bucket.homes.erase(std::unique(bucket.homes.begin(), bucket.homes.end()), bucket.homes.end());
@@ -87,16 +88,18 @@ class Maker {
   Status take_policy(Bucket& bucket, BucketPolicy& policy, const std::vector<ChunkId>& users) {
     const auto region_of = [&](ChunkId chunk) { return dag_.chunk(chunk).regions.front(); };
     const RegionId first = region_of(users.front());
-    const Annotated::Replication& replication = annotated_.replications[annotated_.replication[index(first)]];
+    const Annotated::Replication& replication =
+        annotated_.replications[annotated_.replication[index(first)]];
     const ReplicateDirective& what = replication.what;
     for (const ChunkId user : users) {
       const RegionId other = region_of(user);
       if (annotated_.replication[index(other)] != annotated_.replication[index(first)] ||
           annotated_.sharding[index(other)] != annotated_.sharding[index(first)]) {
-        Diagnostic mixed = error("replicate.mixed",
-                                 describe(model_, first) + " and " + describe(model_, other) +
-                                     " share a parameter; expected them under one replicate directive",
-                                 dag_.origins[replication.origin].where);
+        Diagnostic mixed =
+            error("replicate.mixed",
+                  describe(model_, first) + " and " + describe(model_, other) +
+                      " share a parameter; expected them under one replicate directive",
+                  dag_.origins[replication.origin].where);
         return fail(std::move(mixed));
       }
     }
@@ -136,7 +139,8 @@ class Maker {
   }
 
   // Ranks with the same experts: those at one position of every expert group.
-  static std::optional<Groups> split_by_experts(const Groups& groups, const Groups& experts, bool whole_place,
+  static std::optional<Groups> split_by_experts(const Groups& groups, const Groups& experts,
+                                                bool whole_place,
                                                 const std::vector<std::uint32_t>& part) {
     if (whole_place) {
       Groups same(experts[0].size());
@@ -204,7 +208,9 @@ std::vector<std::uint32_t> bucket_blocks(const Annotated& annotated) {
     }
     std::uint64_t own = 0;
     for (const ParameterId parameter : model.regions[r].parameters) {
-      own += uses[index(parameter)] == 1 ? static_cast<std::uint64_t>(model.parameter(parameter).bytes()) : 0;
+      own += uses[index(parameter)] == 1
+                 ? static_cast<std::uint64_t>(model.parameter(parameter).bytes())
+                 : 0;
     }
     if (annotated.replication[r] != last_replication || (bytes > 0 && bytes + own > limit)) {
       ++current;

@@ -14,9 +14,9 @@ namespace piper {
 // that several places use do not count.
 std::vector<std::uint32_t> bucket_blocks(const Annotated& annotated);
 
-// Fills the buckets of a DAG whose chunks are known. A bucket is uniform in the chunks that use it (so
-// in homes), dtype, optimizer group and frozen flag. Errors: shard.parameters, replicate.mixed (a tied
-// parameter under two policies), shard.replicate (a family that mixes different experts).
+// Fills the buckets of a DAG whose chunks are known. A bucket is uniform in the chunks that use it
+// (so in homes), dtype, optimizer group and frozen flag. Errors: shard.parameters, replicate.mixed
+// (a tied parameter under two policies), shard.replicate (a family that mixes different experts).
 Status make_buckets(Dag& dag, const Annotated& annotated, const Config& config);
 
 }  // namespace piper

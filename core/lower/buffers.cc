@@ -9,7 +9,8 @@
 namespace piper {
 namespace {
 
-// What a rank's optimizer keeps for a bucket: moments, and master weights where parameters are narrower than gradients.
+// What a rank's optimizer keeps for a bucket: moments, and master weights where parameters are
+// narrower than gradients.
 std::int64_t optimizer_bytes(const Bucket& bucket, const OptimizerConfig& optimizer) {
   const DType wide = gradient_dtype(bucket.dtype);
   std::int64_t copies = wide != bucket.dtype ? 1 : 0;
@@ -32,8 +33,8 @@ BufferId BufferTable::Block::at(std::uint32_t m) const {
   return BufferId{first + static_cast<std::uint32_t>(found - microbatches->begin())};
 }
 
-BufferTable::BufferTable(const Dag& dag, const ModelGraph& model, const Config& config, const Timeline& timeline,
-                         std::uint32_t program, Program& out)
+BufferTable::BufferTable(const Dag& dag, const ModelGraph& model, const Config& config,
+                         const Timeline& timeline, std::uint32_t program, Program& out)
     : dag_(dag), model_(model), config_(config), program_(program), out_(out) {
   std::uint32_t uses = 0;
   for (const Chunk& chunk : dag.chunks) {
@@ -93,8 +94,8 @@ BufferId BufferTable::add_persistent(Buffer::Kind kind, BucketId bucket, std::in
   return BufferId{static_cast<std::uint32_t>(out_.buffers.size() - 1)};
 }
 
-void BufferTable::add_block(Block& block, Buffer buffer, const std::vector<std::uint32_t>* microbatches,
-                            std::uint32_t count) {
+void BufferTable::add_block(Block& block, Buffer buffer,
+                            const std::vector<std::uint32_t>* microbatches, std::uint32_t count) {
   if (block.made()) {
     return;
   }
@@ -156,7 +157,8 @@ void BufferTable::add_value(ValueId v) {
   buffer.value = v;
   buffer.bytes = model_.value(v).bytes();
   add_block(values_[index(v)], buffer, microbatches,
-            microbatches == nullptr ? dag_.microbatches : static_cast<std::uint32_t>(microbatches->size()));
+            microbatches == nullptr ? dag_.microbatches
+                                    : static_cast<std::uint32_t>(microbatches->size()));
   if (input) {
     inputs_.push_back(v);
   }
@@ -178,7 +180,8 @@ void BufferTable::add_buckets() {
 void BufferTable::add_chunk(ChunkId id) {
   const Chunk& chunk = dag_.chunk(id);
   const std::uint32_t count = runs(dag_, chunk);
-  const std::vector<std::uint32_t>* microbatches = chunk.microbatches.empty() ? nullptr : &chunk.microbatches;
+  const std::vector<std::uint32_t>* microbatches =
+      chunk.microbatches.empty() ? nullptr : &chunk.microbatches;
   if (chunk.has_loss && !valid(loss_sum_)) {
     loss_sum_ = add_persistent(Buffer::Kind::loss_sum, none<BucketId>(), 8);
     token_count_ = add_persistent(Buffer::Kind::token_count, none<BucketId>(), 8);
@@ -186,8 +189,9 @@ void BufferTable::add_chunk(ChunkId id) {
   }
   for (std::uint32_t i = 0; i < chunk.inputs.size(); ++i) {
     const ValueId v = chunk.inputs[i];
-    const bool made_by_experts = chunk.experts && std::all_of(dag_.makers[index(v)].begin(), dag_.makers[index(v)].end(),
-                                                              [&](ChunkId m) { return !routes(dag_, m, id); });
+    const bool made_by_experts =
+        chunk.experts && std::all_of(dag_.makers[index(v)].begin(), dag_.makers[index(v)].end(),
+                                     [&](ChunkId m) { return !routes(dag_, m, id); });
     if (!made_by_experts) {
       add_value(v);
     }
@@ -221,7 +225,8 @@ void BufferTable::add_chunk(ChunkId id) {
 void BufferTable::add_routed(ChunkId id) {
   const Chunk& chunk = dag_.chunk(id);
   const std::uint32_t count = runs(dag_, chunk);
-  const std::vector<std::uint32_t>* microbatches = chunk.microbatches.empty() ? nullptr : &chunk.microbatches;
+  const std::vector<std::uint32_t>* microbatches =
+      chunk.microbatches.empty() ? nullptr : &chunk.microbatches;
   std::uint32_t group = 1;
   for (const BucketId bucket : chunk.buckets) {
     group = std::max(group, dag_.bucket(bucket).expert_parts);
@@ -251,7 +256,8 @@ void BufferTable::add_routed(ChunkId id) {
         continue;
       }
       add_value(v);
-      if (dag_.chunk(reader.chunk).program == program_ && computes_gradient(dag_, v, reader.chunk)) {
+      if (dag_.chunk(reader.chunk).program == program_ &&
+          computes_gradient(dag_, v, reader.chunk)) {
         describe_value(Buffer::Kind::routed_gradient, v, reader.chunk);
         add_block(routed_gradients_[use(reader.chunk, reader.input)], buffer, microbatches, count);
       }

@@ -45,13 +45,17 @@ class Lowering {
 
   // User order first, then critical path, as if messages were free.
   Status order_compute(const std::string& cost_model) {
-    const bool given = std::none_of(order_.begin(), order_.end(), [](const auto& order) { return order.empty(); });
+    const bool given =
+        std::none_of(order_.begin(), order_.end(), [](const auto& order) { return order.empty(); });
     if (!given) {
       std::vector<Edge> crossing;
       for (const Flow& flow : flows_) {
-        for_each(flow, [&](std::uint32_t, NodeId source, NodeId target) { crossing.push_back({source, target}); });
+        for_each(flow, [&](std::uint32_t, NodeId source, NodeId target) {
+          crossing.push_back({source, target});
+        });
       }
-      PIPER_ASSIGN(Timeline timeline, list_schedule(dag_, model_, crossing, make_costs(dag_, cost_model)));
+      PIPER_ASSIGN(Timeline timeline,
+                   list_schedule(dag_, model_, crossing, make_costs(dag_, cost_model)));
       for (std::uint32_t p = 0; p < programs(); ++p) {
         order_[p] = std::move(timeline.order[p][kCompute]);
       }
@@ -69,15 +73,18 @@ class Lowering {
   template <typename F>
   void for_each(const Flow& flow, F&& f) const {
     const Chunk &maker = dag_.chunk(flow.maker), &user = dag_.chunk(flow.user);
-    const NodeId first = flow.gradient ? nodes_[index(flow.user)].backward : nodes_[index(flow.maker)].forward;
-    const NodeId second = flow.gradient ? nodes_[index(flow.maker)].backward : nodes_[index(flow.user)].forward;
+    const NodeId first =
+        flow.gradient ? nodes_[index(flow.user)].backward : nodes_[index(flow.maker)].forward;
+    const NodeId second =
+        flow.gradient ? nodes_[index(flow.maker)].backward : nodes_[index(flow.user)].forward;
     for (const std::uint32_t m : shared_microbatches(dag_, maker, user)) {
       const std::uint32_t a = position_of(maker, m), b = position_of(user, m);
       f(m, offset(first, flow.gradient ? b : a), offset(second, flow.gradient ? a : b));
     }
   }
 
-  // A receive serves every chunk of its place that reads the value; gradients are sent for each user apart.
+  // A receive serves every chunk of its place that reads the value; gradients are sent for each
+  // user apart.
   void add_messages() {
     using Key = std::pair<std::pair<ValueId, ChunkId>, std::uint32_t>;  // value and maker, program
     std::map<Key, std::map<std::uint32_t, NodeId>> received;            // by micro-batch
@@ -86,7 +93,8 @@ class Lowering {
       arrivals[index(flow.value)] += flow.gradient ? 0 : 1;
     }
     for (const Flow& flow : flows_) {
-      const std::uint32_t maker = dag_.chunk(flow.maker).program, user = dag_.chunk(flow.user).program;
+      const std::uint32_t maker = dag_.chunk(flow.maker).program,
+                          user = dag_.chunk(flow.user).program;
       const std::uint32_t from = flow.gradient ? user : maker, to = flow.gradient ? maker : user;
       Node send, recv;
       send.op = Op::send;
@@ -101,8 +109,9 @@ class Lowering {
       send.chunk = recv.chunk = flow.gradient ? flow.user : none<ChunkId>();
       send.origin = recv.origin = dag_.programs[to].origin;
       // Only a value with several readers can already be there.
-      std::map<std::uint32_t, NodeId>* known =
-          !flow.gradient && arrivals[index(flow.value)] > 1 ? &received[{{flow.value, flow.maker}, to}] : nullptr;
+      std::map<std::uint32_t, NodeId>* known = !flow.gradient && arrivals[index(flow.value)] > 1
+                                                   ? &received[{{flow.value, flow.maker}, to}]
+                                                   : nullptr;
       for_each(flow, [&](std::uint32_t m, NodeId source, NodeId target) {
         if (known != nullptr) {
           if (const auto there = known->find(m); there != known->end()) {
@@ -190,7 +199,8 @@ class Lowering {
   void add_norms_and_updates(const GradientsReady& ready) {
     Node norm;
     norm.op = Op::grad_norm;
-    const NodeId first = add_collective(dag_, norm, all_programs(), everyone(all_programs(), "scalar"));
+    const NodeId first =
+        add_collective(dag_, norm, all_programs(), everyone(all_programs(), "scalar"));
     for (std::uint32_t p = 0; p < programs(); ++p) {
       const NodeId member = offset(first, p);
       for (const BucketId bucket : dag_.programs[p].buckets) {
@@ -218,8 +228,8 @@ class Lowering {
   void add_loss_reports() {
     Node report;
     report.op = Op::loss_report;
-    const NodeId first =
-        add_collective(dag_, report, all_programs(), everyone(all_programs(), "compute"), Stream::Kind::compute);
+    const NodeId first = add_collective(dag_, report, all_programs(),
+                                        everyone(all_programs(), "compute"), Stream::Kind::compute);
     for (std::uint32_t p = 0; p < programs(); ++p) {
       order_[p].push_back(offset(first, p));
     }
@@ -235,7 +245,8 @@ class Lowering {
 
 }  // namespace
 
-Expected<Dag> communicate(Expanded expanded, const ModelGraph& model, const std::string& cost_model) {
+Expected<Dag> communicate(Expanded expanded, const ModelGraph& model,
+                          const std::string& cost_model) {
   return Lowering(std::move(expanded), model).run(cost_model);
 }
 

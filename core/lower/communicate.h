@@ -1,6 +1,6 @@
 // Puts each place's compute in total order, then inserts communication, once: messages, gathers and
-// reductions of chains, scalars; with the distance at which a receive or gather is posted as an edge
-// (as a wait added later it can deadlock).
+// reductions of chains, scalars; with the distance at which a receive or gather is posted as an
+// edge (as a wait added later it can deadlock).
 //     0F0 @0 -> 1F0 @1     ->     0F0 @0 -> send v3 mb 0 @0 = recv v3 mb 0 @1 -> 1F0 @1
 // Runs after expand, and is the last phase that adds nodes.
 #pragma once
@@ -16,6 +16,7 @@ namespace piper {
 inline constexpr std::uint32_t kReceiveDistance = 2;
 
 // Errors: order.cycle.
-Expected<Dag> communicate(Expanded expanded, const ModelGraph& model, const std::string& cost_model);
+Expected<Dag> communicate(Expanded expanded, const ModelGraph& model,
+                          const std::string& cost_model);
 
 }  // namespace piper

@@ -51,7 +51,8 @@ std::string text_of(const Dag& dag, const ModelGraph& model, const Node& node) {
     }
     case Op::all_gather:
     case Op::reduce_scatter:
-      return std::string(to_string(node.op)) + " bucket " + std::to_string(index(node.bucket)) + " chain " + microbatch;
+      return std::string(to_string(node.op)) + " bucket " + std::to_string(index(node.bucket)) +
+             " chain " + microbatch;
     default:
       return std::string(to_string(node.op)) +
              (valid(node.bucket) ? " bucket " + std::to_string(index(node.bucket)) : "");
@@ -61,15 +62,17 @@ std::string text_of(const Dag& dag, const ModelGraph& model, const Node& node) {
 }  // namespace
 
 std::uint32_t runs(const Dag& dag, const Chunk& chunk) {
-  return chunk.microbatches.empty() ? dag.microbatches : static_cast<std::uint32_t>(chunk.microbatches.size());
+  return chunk.microbatches.empty() ? dag.microbatches
+                                    : static_cast<std::uint32_t>(chunk.microbatches.size());
 }
 
 std::uint32_t position_of(const Chunk& chunk, std::uint32_t m) {
   if (chunk.microbatches.empty()) {
     return m;
   }
-  return static_cast<std::uint32_t>(std::lower_bound(chunk.microbatches.begin(), chunk.microbatches.end(), m) -
-                                    chunk.microbatches.begin());
+  return static_cast<std::uint32_t>(
+      std::lower_bound(chunk.microbatches.begin(), chunk.microbatches.end(), m) -
+      chunk.microbatches.begin());
 }
 
 std::vector<std::uint32_t> shared_microbatches(const Dag& dag, const Chunk& a, const Chunk& b) {
@@ -82,8 +85,8 @@ std::vector<std::uint32_t> shared_microbatches(const Dag& dag, const Chunk& a, c
   } else if (b.microbatches.empty()) {
     shared = a.microbatches;
   } else {
-    std::set_intersection(a.microbatches.begin(), a.microbatches.end(), b.microbatches.begin(), b.microbatches.end(),
-                          std::back_inserter(shared));
+    std::set_intersection(a.microbatches.begin(), a.microbatches.end(), b.microbatches.begin(),
+                          b.microbatches.end(), std::back_inserter(shared));
   }
   return shared;
 }

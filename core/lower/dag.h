@@ -1,6 +1,6 @@
-// The global training DAG: compute of every place, explicit communication, and edges. Flat arrays and
-// small ids, since a large job has millions of nodes; everything about a chunk or bucket is in its
-// table, not in the node.
+// The global training DAG: compute of every place, explicit communication, and edges. Flat arrays
+// and small ids, since a large job has millions of nodes; everything about a chunk or bucket is in
+// its table, not in the node.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,20 @@ struct LogicalStream {
 };
 
 // Which of a chunk's four all-to-alls a node is.
-enum class Route : std::uint8_t { none, enter_forward, leave_forward, enter_backward, leave_backward };
+enum class Route : std::uint8_t {
+  none,
+  enter_forward,
+  leave_forward,
+  enter_backward,
+  leave_backward
+};
 
 struct Node {
   Op op = Op::forward;
   Route route = Route::none;
   std::uint16_t program = 0;
-  std::uint16_t stream = 0;      // index into the program's logical streams
-  std::uint32_t microbatch = 0;  // of reductions and gathers: the chain
+  std::uint16_t stream = 0;         // index into the program's logical streams
+  std::uint32_t microbatch = 0;     // of reductions and gathers: the chain
   ChunkId chunk = none<ChunkId>();  // chunks, all-to-alls; messages of gradients: the consumer
   BucketId bucket = none<BucketId>();
   ValueId value = none<ValueId>();  // messages
@@ -60,15 +66,16 @@ struct BucketPolicy {
   std::string reduce_stream = "reduce", gather_stream = "gather";
   std::uint32_t prefetch = 1;
   std::uint32_t origin = 0;
-  // For each home, in the order of Bucket::homes: groups of positions in its ranks. Members of a group
-  // shard the bucket; those at one place in their groups, and with the same experts, hold the same.
+  // For each home, in the order of Bucket::homes: groups of positions in its ranks. Members of a
+  // group shard the bucket; those at one place in their groups, and with the same experts, hold the
+  // same.
   std::vector<std::vector<std::vector<std::uint32_t>>> groups;
   // For each home and position: the block of experts there. Empty: no experts.
   std::vector<std::vector<std::uint32_t>> expert_of;
 };
 
-// For each computation and bucket of its chunk, the chains it is in: k-th gather and k-th reduction of the bucket on its
-// program. Empty where nothing is sharded.
+// For each computation and bucket of its chunk, the chains it is in: k-th gather and k-th reduction
+// of the bucket on its program. Empty where nothing is sharded.
 struct ChainTable {
   std::vector<std::uint32_t> first;  // by NodeId: of its chunk's first bucket
   std::vector<std::uint32_t> parameter, gradient;
@@ -79,14 +86,15 @@ struct Dag {
   Plan::Kind kind = Plan::Kind::train;
   std::uint32_t world = 1, microbatches = 1;
   std::int64_t global_rows = 1;
-  std::vector<Chunk> chunks;                   // producers before consumers
+  std::vector<Chunk> chunks;  // producers before consumers
   std::vector<Bucket> buckets;
-  std::vector<BucketPolicy> policies;          // by BucketId
-  std::vector<bool> wants_gradient;            // by ValueId: differentiable, and leads to the loss
-  std::vector<std::vector<Use>> uses;          // by ValueId, ascending
-  std::vector<std::vector<ChunkId>> makers;    // by ValueId: chunks that compute it; none for inputs
-  std::vector<bool> chunk_split;               // by ChunkId: B is BI and BW
-  std::vector<std::uint32_t> chunk_sharding;   // by ChunkId: its experts' ShardDirective, or kNothing
+  std::vector<BucketPolicy> policies;        // by BucketId
+  std::vector<bool> wants_gradient;          // by ValueId: differentiable, and leads to the loss
+  std::vector<std::vector<Use>> uses;        // by ValueId, ascending
+  std::vector<std::vector<ChunkId>> makers;  // by ValueId: chunks that compute it; none for inputs
+  std::vector<bool> chunk_split;             // by ChunkId: B is BI and BW
+  std::vector<std::uint32_t>
+      chunk_sharding;  // by ChunkId: its experts' ShardDirective, or kNothing
   std::vector<DagProgram> programs;
   std::vector<Communicator> communicators;
   std::vector<Provenance> origins;

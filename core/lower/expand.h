@@ -12,8 +12,8 @@
 
 namespace piper {
 
-// A value, or its gradient, that goes from a chunk of one program to a chunk of another, once for each
-// micro-batch that both run.
+// A value, or its gradient, that goes from a chunk of one program to a chunk of another, once for
+// each micro-batch that both run.
 struct Flow {
   ValueId value;
   ChunkId maker, user;
@@ -24,13 +24,16 @@ struct Flow {
 struct ChunkNodes {
   NodeId forward = none<NodeId>(), backward = none<NodeId>(), weight = none<NodeId>();
 };
-inline NodeId offset(NodeId first, std::uint32_t i) { return NodeId{index(first) + i}; }
+inline NodeId offset(NodeId first, std::uint32_t i) {
+  return NodeId{index(first) + i};
+}
 
 struct Expanded {
   Dag dag;
   std::vector<ChunkNodes> nodes;  // by ChunkId
   std::vector<Flow> flows;        // by user, then value
-  // By program: all its computations in the order that a chain gave; empty where it left any of it open.
+  // By program: all its computations in the order that a chain gave; empty where it left any of it
+  // open.
   std::vector<std::vector<NodeId>> total_order;
 };
 

@@ -26,9 +26,11 @@ class Router {
     node_.chunk = experts;
     node_.program = static_cast<std::uint16_t>(chunk.program);
     node_.communicator = collective(dag_, groups, sharding.what.stream);
-    node_.stream = stream_of(dag_, chunk.program, sharding.what.stream, Stream::Kind::communication);
+    node_.stream =
+        stream_of(dag_, chunk.program, sharding.what.stream, Stream::Kind::communication);
     node_.origin = sharding.origin;
-    const std::vector<ValueId> inputs = routed_inputs(dag_, experts), outputs = routed_outputs(dag_, experts);
+    const std::vector<ValueId> inputs = routed_inputs(dag_, experts),
+                               outputs = routed_outputs(dag_, experts);
     add(experts, Route::enter_forward, inputs);
     add(experts, Route::leave_forward, outputs);
     add(experts, Route::enter_backward, outputs);
@@ -39,7 +41,8 @@ class Router {
   void add(ChunkId experts, Route route, const std::vector<ValueId>& values) {
     const bool forward = route == Route::enter_forward || route == Route::leave_forward;
     const bool enters = route == Route::enter_forward || route == Route::enter_backward;
-    const bool gradients = std::any_of(values.begin(), values.end(), [&](ValueId v) { return dag_.wants_gradient[index(v)]; });
+    const bool gradients = std::any_of(values.begin(), values.end(),
+                                       [&](ValueId v) { return dag_.wants_gradient[index(v)]; });
     const ChunkNodes& own = nodes_[index(experts)];
     if (values.empty() || (!forward && (!gradients || !valid(own.backward)))) {
       return;
@@ -69,7 +72,8 @@ class Router {
   }
 
   // Edges between the all-to-alls and a chunk outside, for the micro-batches that both run.
-  void join(ChunkId experts, NodeId first, ChunkId other_id, ValueId value, bool forward, bool other_is_before) {
+  void join(ChunkId experts, NodeId first, ChunkId other_id, ValueId value, bool forward,
+            bool other_is_before) {
     const Chunk &chunk = dag_.chunk(experts), &other = dag_.chunk(other_id);
     if (other.program != chunk.program || other.experts) {
       return;
@@ -80,7 +84,8 @@ class Router {
       return;
     }
     for (const std::uint32_t m : shared_microbatches(dag_, chunk, other)) {
-      const NodeId route = offset(first, position_of(chunk, m)), node = offset(outside, position_of(other, m));
+      const NodeId route = offset(first, position_of(chunk, m)),
+                   node = offset(outside, position_of(other, m));
       other_is_before ? dag_.add_edge(node, route) : dag_.add_edge(route, node);
     }
   }
@@ -104,8 +109,9 @@ void add_all_to_alls(Dag& dag, const Annotated& annotated, const std::vector<Chu
 std::vector<ValueId> routed_inputs(const Dag& dag, ChunkId experts) {
   std::vector<ValueId> values;
   for (const ValueId value : dag.chunk(experts).inputs) {
-    const bool outside = std::any_of(dag.makers[index(value)].begin(), dag.makers[index(value)].end(),
-                                     [&](ChunkId maker) { return routes(dag, maker, experts); });
+    const bool outside =
+        std::any_of(dag.makers[index(value)].begin(), dag.makers[index(value)].end(),
+                    [&](ChunkId maker) { return routes(dag, maker, experts); });
     if (outside) {
       values.push_back(value);
     }
@@ -116,8 +122,9 @@ std::vector<ValueId> routed_inputs(const Dag& dag, ChunkId experts) {
 std::vector<ValueId> routed_outputs(const Dag& dag, ChunkId experts) {
   std::vector<ValueId> values;
   for (const ValueId value : dag.chunk(experts).outputs) {
-    const bool outside = std::any_of(dag.uses[index(value)].begin(), dag.uses[index(value)].end(),
-                                     [&](const Use& use) { return routes(dag, experts, use.chunk); });
+    const bool outside =
+        std::any_of(dag.uses[index(value)].begin(), dag.uses[index(value)].end(),
+                    [&](const Use& use) { return routes(dag, experts, use.chunk); });
     if (outside) {
       values.push_back(value);
     }

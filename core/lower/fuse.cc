@@ -68,25 +68,28 @@ class Fuser {
   std::vector<std::uint32_t> kind_of(RegionId id) const {
     const Region& region = model_.region(id);
     std::vector<std::uint32_t> kind{annotated_.split_backward[index(id)] ? 1U : 0U,
-                                    annotated_.replication[index(id)], annotated_.sharding[index(id)],
-                                    block_[index(id)]};
+                                    annotated_.replication[index(id)],
+                                    annotated_.sharding[index(id)], block_[index(id)]};
     for (const Annotated::Placement& place : annotated_.placements[index(id)]) {
       kind.push_back(place.ranks.ranks.front());
       kind.insert(kind.end(), place.microbatches.begin(), place.microbatches.end());
     }
     std::vector<Tag> tags;
-    std::copy_if(region.tags.begin(), region.tags.end(), std::back_inserter(tags), [&](const Tag& tag) {
-      return index(tag.name) < annotated_.distinguishing.size() && annotated_.distinguishing[index(tag.name)];
-    });
-    std::sort(tags.begin(), tags.end(), [](const Tag& a, const Tag& b) { return index(a.name) < index(b.name); });
+    std::copy_if(region.tags.begin(), region.tags.end(), std::back_inserter(tags),
+                 [&](const Tag& tag) {
+                   return index(tag.name) < annotated_.distinguishing.size() &&
+                          annotated_.distinguishing[index(tag.name)];
+                 });
+    std::sort(tags.begin(), tags.end(),
+              [](const Tag& a, const Tag& b) { return index(a.name) < index(b.name); });
     for (const Tag& tag : tags) {
       kind.insert(kind.end(), {0xffffffff, index(tag.name), tag.index});
     }
     return kind;
   }
 
-  // The one group that makes everything `region` reads, if the region may join it: no reader of that
-  // group outside it would then have to wait for more than before.
+  // The one group that makes everything `region` reads, if the region may join it: no reader of
+  // that group outside it would then have to wait for more than before.
   std::uint32_t group_to_join(RegionId region) const {
     std::uint32_t only = kNone;
     for (const ValueId input : model_.region(region).inputs) {
@@ -99,7 +102,8 @@ class Fuser {
       }
       only = group;
     }
-    if (only == kNone || kind_[index(groups_[only].front())] != kind_[index(region)] || has_strangers_[only]) {
+    if (only == kNone || kind_[index(groups_[only].front())] != kind_[index(region)] ||
+        has_strangers_[only]) {
       return kNone;
     }
     return only;
@@ -109,7 +113,9 @@ class Fuser {
     std::map<std::vector<std::uint32_t>, std::uint32_t> kinds;
     std::vector<std::vector<std::uint32_t>> readers(model_.values.size());  // kinds of regions
     for (std::uint32_t r = 0; r < model_.regions.size(); ++r) {
-      kind_.push_back(kinds.try_emplace(kind_of(RegionId{r}), static_cast<std::uint32_t>(kinds.size())).first->second);
+      kind_.push_back(
+          kinds.try_emplace(kind_of(RegionId{r}), static_cast<std::uint32_t>(kinds.size()))
+              .first->second);
       for (const ValueId input : model_.regions[r].inputs) {
         readers[index(input)].push_back(kind_[r]);
       }
@@ -137,7 +143,8 @@ class Fuser {
       for (const Annotated::Placement& place : places) {
         const auto next = static_cast<std::uint32_t>(dag_.programs.size());
         if (known.try_emplace(place.ranks.ranks, next).second) {
-          dag_.programs.push_back({place.ranks.ranks, {{"compute", Stream::Kind::compute}}, {}, place.origin});
+          dag_.programs.push_back(
+              {place.ranks.ranks, {{"compute", Stream::Kind::compute}}, {}, place.origin});
         }
       }
     }
@@ -181,7 +188,8 @@ class Fuser {
       for (const ValueId input : region.inputs) {
         const bool outside = model_.value(input).is_input() ||
                              group_of_[index(model_.value(input).producer)] != group_of_[index(id)];
-        if (outside && std::find(chunk.inputs.begin(), chunk.inputs.end(), input) == chunk.inputs.end()) {
+        if (outside &&
+            std::find(chunk.inputs.begin(), chunk.inputs.end(), input) == chunk.inputs.end()) {
           chunk.inputs.push_back(input);
         }
       }
@@ -220,7 +228,8 @@ class Fuser {
       for (const Use& use : dag_.uses[v]) {
         const Chunk& user = dag_.chunk(use.chunk);
         if (dag_.makers[v].empty() && user.experts) {
-          return fail(edge_error(use.chunk, "reads the input '" + model_.values[v].name + "' of the model"));
+          return fail(edge_error(use.chunk,
+                                 "reads the input '" + model_.values[v].name + "' of the model"));
         }
         for (const ChunkId maker : dag_.makers[v]) {
           const DagProgram& from = dag_.programs[dag_.chunk(maker).program];
@@ -228,15 +237,16 @@ class Fuser {
           if (from.ranks.size() != to.ranks.size()) {
             Diagnostic sizes =
                 error("place.group_size",
-                      describe(model_, user.regions.front()) + " is placed on " + std::to_string(to.ranks.size()) +
-                          " ranks and reads a value made on " + std::to_string(from.ranks.size()) +
-                          "; expected groups of equal size",
+                      describe(model_, user.regions.front()) + " is placed on " +
+                          std::to_string(to.ranks.size()) + " ranks and reads a value made on " +
+                          std::to_string(from.ranks.size()) + "; expected groups of equal size",
                       dag_.origins[to.origin].where);
             sizes.note("the producer's place", dag_.origins[from.origin].where);
             return fail(std::move(sizes));
           }
           if (routes(dag_, maker, use.chunk) && dag_.chunk(maker).program != user.program) {
-            return fail(edge_error(user.experts ? use.chunk : maker, "exchanges a value with another place"));
+            return fail(edge_error(user.experts ? use.chunk : maker,
+                                   "exchanges a value with another place"));
           }
         }
       }
@@ -248,8 +258,8 @@ class Fuser {
     const Annotated::Sharding& sharding = annotated_.shardings[dag_.chunk_sharding[index(experts)]];
     const Provenance& from = annotated_.origins[sharding.origin];
     return error("shard.edge",
-                 from.plugin + ": shard: " + describe(model_, dag_.chunk(experts).regions.front()) + " " + what +
-                     "; expected experts between regions of their own place",
+                 from.plugin + ": shard: " + describe(model_, dag_.chunk(experts).regions.front()) +
+                     " " + what + "; expected experts between regions of their own place",
                  from.where);
   }
 

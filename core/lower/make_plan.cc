@@ -6,8 +6,8 @@
 namespace piper {
 namespace {
 
-TaskTimes times_of(const Dag& dag, const Adjacency& before, const Program& program, const Timeline& timeline,
-                   std::vector<TaskId>& task_of) {
+TaskTimes times_of(const Dag& dag, const Adjacency& before, const Program& program,
+                   const Timeline& timeline, std::vector<TaskId>& task_of) {
   TaskTimes times;
   const auto tasks = static_cast<std::uint32_t>(program.tasks.size());
   const std::uint16_t own = dag.node(program.tasks.front().node).program;
@@ -34,7 +34,8 @@ TaskTimes times_of(const Dag& dag, const Adjacency& before, const Program& progr
 
 }  // namespace
 
-Plan make_plan(const Dag& dag, const ModelGraph& model, const Config& config, const Timeline& timeline) {
+Plan make_plan(const Dag& dag, const ModelGraph& model, const Config& config,
+               const Timeline& timeline) {
   Plan plan = plan_tables(dag, model);
   const Adjacency before = predecessors(dag);
   std::vector<TaskId> task_of(dag.nodes.size(), none<TaskId>());

@@ -8,6 +8,7 @@
 
 namespace piper {
 
-Plan make_plan(const Dag& dag, const ModelGraph& model, const Config& config, const Timeline& timeline);
+Plan make_plan(const Dag& dag, const ModelGraph& model, const Config& config,
+               const Timeline& timeline);
 
 }  // namespace piper

@@ -8,12 +8,16 @@
 namespace piper {
 namespace {
 
-constexpr Op kOps[] = {Op::forward, Op::backward, Op::backward_input, Op::backward_weight, Op::update};
+constexpr Op kOps[] = {Op::forward, Op::backward, Op::backward_input, Op::backward_weight,
+                       Op::update};
 
 class Orders {
  public:
   Orders(Expanded& expanded, const Annotated& annotated)
-      : dag_(expanded.dag), nodes_(expanded.nodes), total_order_(expanded.total_order), annotated_(annotated) {
+      : dag_(expanded.dag),
+        nodes_(expanded.nodes),
+        total_order_(expanded.total_order),
+        annotated_(annotated) {
     for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
       for (const Tag& tag : dag_.chunks[c].tags) {
         tagged_[{tag.name, tag.index}].push_back(ChunkId{c});
@@ -40,7 +44,8 @@ class Orders {
  private:
   static std::string name(const Action& action) {
     constexpr std::string_view names[] = {"F", "B", "BI", "BW", "U"};
-    return std::to_string(action.stage) + std::string(names[static_cast<std::size_t>(action.pass)]) +
+    return std::to_string(action.stage) +
+           std::string(names[static_cast<std::size_t>(action.pass)]) +
            std::to_string(action.microbatch);
   }
 
@@ -61,13 +66,14 @@ class Orders {
     return stages;
   }
 
-  // The nodes of one action: the pieces of the stage in order, backward ones reversed. Nothing where the
-  // plan does not run that pass.
-  Status nodes_of(const Action& action, const std::vector<std::vector<ChunkId>>& stages, const Provenance& from,
-                  std::vector<NodeId>& found) const {
+  // The nodes of one action: the pieces of the stage in order, backward ones reversed. Nothing
+  // where the plan does not run that pass.
+  Status nodes_of(const Action& action, const std::vector<std::vector<ChunkId>>& stages,
+                  const Provenance& from, std::vector<NodeId>& found) const {
     found.clear();
     const auto refuse = [&](const std::string& why) {
-      return fail(error("order.action", from.plugin + ": order_chain: action " + name(action) + ": " + why,
+      return fail(error("order.action",
+                        from.plugin + ": order_chain: action " + name(action) + ": " + why,
                         from.where));
     };
     if (action.microbatch >= dag_.microbatches) {
@@ -81,7 +87,8 @@ class Orders {
       const ChunkNodes& nodes = nodes_[index(piece)];
       const Chunk& chunk = dag_.chunk(piece);
       if (!chunk.microbatches.empty() &&
-          !std::binary_search(chunk.microbatches.begin(), chunk.microbatches.end(), action.microbatch)) {
+          !std::binary_search(chunk.microbatches.begin(), chunk.microbatches.end(),
+                              action.microbatch)) {
         return refuse("this place does not run that micro-batch of the stage");
       }
       const std::uint32_t at = position_of(chunk, action.microbatch);
@@ -119,7 +126,8 @@ class Orders {
     const Provenance& from = annotated_.origins[chain.origin];
     const std::optional<TagId> stage_tag = annotated_.model.find_tag("PP");
     if (!stage_tag) {
-      return fail(error("order.chain", from.plugin + ": order_chain: nothing has a tag PP", from.where));
+      return fail(
+          error("order.chain", from.plugin + ": order_chain: nothing has a tag PP", from.where));
     }
     std::uint32_t program = 0;
     while (dag_.programs[program].ranks != chain.ranks.ranks) {
@@ -144,8 +152,10 @@ class Orders {
       order.insert(order.end(), nodes.begin(), nodes.end());
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         if (seen_[index(nodes[i])]) {
-          return fail(error("order.twice",
-                            from.plugin + ": order_chain: action " + name(action) + " is there twice", from.where));
+          return fail(
+              error("order.twice",
+                    from.plugin + ": order_chain: action " + name(action) + " is there twice",
+                    from.where));
         }
         seen_[index(nodes[i])] = true;
         if (i > 0) {
@@ -176,18 +186,19 @@ class Orders {
     }
     std::vector<ChunkId> found;
     const auto consider = [&](ChunkId id) {
-      const bool all = std::all_of(filter.conditions.begin(), filter.conditions.end(), [&](const Condition& c) {
-        if (c.tag == "MB") {
-          return true;
-        }
-        const std::optional<TagId> tag = annotated_.model.find_tag(c.tag);
-        for (const Tag& own : dag_.chunk(id).tags) {
-          if (tag && own.name == *tag) {
-            return c.holds(true, own.index);
-          }
-        }
-        return c.holds(false, 0);
-      });
+      const bool all =
+          std::all_of(filter.conditions.begin(), filter.conditions.end(), [&](const Condition& c) {
+            if (c.tag == "MB") {
+              return true;
+            }
+            const std::optional<TagId> tag = annotated_.model.find_tag(c.tag);
+            for (const Tag& own : dag_.chunk(id).tags) {
+              if (tag && own.name == *tag) {
+                return c.holds(true, own.index);
+              }
+            }
+            return c.holds(false, 0);
+          });
       if (all) {
         found.push_back(id);
       }
@@ -234,9 +245,9 @@ class Orders {
   }
 
   static bool passes(const Filter& filter, Op op) {
-    return filter.passes.empty() || std::any_of(filter.passes.begin(), filter.passes.end(), [&](Pass pass) {
-             return kOps[static_cast<std::size_t>(pass)] == op;
-           });
+    return filter.passes.empty() ||
+           std::any_of(filter.passes.begin(), filter.passes.end(),
+                       [&](Pass pass) { return kOps[static_cast<std::size_t>(pass)] == op; });
   }
 
   Status add_order(const Annotated::Order& order) {
@@ -272,12 +283,14 @@ class Orders {
   std::vector<std::vector<NodeId>>& total_order_;
   const Annotated& annotated_;
   std::vector<std::size_t> computations_;  // by program
-  std::vector<bool> seen_;  // by NodeId: in a chain
+  std::vector<bool> seen_;                 // by NodeId: in a chain
   std::map<std::pair<TagId, std::uint32_t>, std::vector<ChunkId>> tagged_;
 };
 
 }  // namespace
 
-Status add_orders(Expanded& expanded, const Annotated& annotated) { return Orders(expanded, annotated).run(); }
+Status add_orders(Expanded& expanded, const Annotated& annotated) {
+  return Orders(expanded, annotated).run();
+}
 
 }  // namespace piper

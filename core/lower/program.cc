@@ -11,8 +11,12 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Dag& dag, const ModelGraph& model, const Config& config, const Timeline& timeline, std::uint32_t program)
-      : dag_(dag), model_(model), order_(timeline.order[program]), streams_(dag.programs[program].streams) {
+  Builder(const Dag& dag, const ModelGraph& model, const Config& config, const Timeline& timeline,
+          std::uint32_t program)
+      : dag_(dag),
+        model_(model),
+        order_(timeline.order[program]),
+        streams_(dag.programs[program].streams) {
     out_.ranks = dag.programs[program].ranks;
     out_.buckets = dag.programs[program].buckets;
     table_.emplace(dag, model, config, timeline, program, out_);
@@ -29,7 +33,9 @@ class Builder {
       for (const NodeId node : order_[s]) {
         add_task(node, StreamId{static_cast<std::uint32_t>(s)});
       }
-      out_.streams.push_back({streams_[s].name, streams_[s].kind, {begin, static_cast<std::uint32_t>(order_[s].size())}});
+      out_.streams.push_back({streams_[s].name,
+                              streams_[s].kind,
+                              {begin, static_cast<std::uint32_t>(order_[s].size())}});
     }
     return std::move(out_);
   }
@@ -48,14 +54,17 @@ class Builder {
     const ValueId v = chunk.inputs[i];
     if (chunk.experts) {
       const std::vector<ChunkId>& makers = dag_.makers[index(v)];
-      const bool outside = std::any_of(makers.begin(), makers.end(), [&](ChunkId m) { return routes(dag_, m, node.chunk); });
-      return outside ? table_->routed_input(node.chunk, i, node.microbatch) : table_->routed_output(v, node.microbatch);
+      const bool outside = std::any_of(makers.begin(), makers.end(),
+                                       [&](ChunkId m) { return routes(dag_, m, node.chunk); });
+      return outside ? table_->routed_input(node.chunk, i, node.microbatch)
+                     : table_->routed_output(v, node.microbatch);
     }
     return table_->value(v, node.microbatch);
   }
 
   BufferId output(const Node& node, ValueId v) const {
-    return dag_.chunk(node.chunk).experts ? table_->routed_output(v, node.microbatch) : table_->value(v, node.microbatch);
+    return dag_.chunk(node.chunk).experts ? table_->routed_output(v, node.microbatch)
+                                          : table_->value(v, node.microbatch);
   }
 
   // The chains that a computation is in with the j-th bucket of its chunk.
@@ -68,8 +77,9 @@ class Builder {
 
   void read_parameters(NodeId id, const Chunk& chunk) {
     for (std::size_t j = 0; j < chunk.buckets.size(); ++j) {
-      read(dag_.bucket(chunk.buckets[j]).zero == 3 ? table_->gathered(chunk.buckets[j], parameter_chain(id, j))
-                                                    : table_->parameter(chunk.buckets[j]));
+      read(dag_.bucket(chunk.buckets[j]).zero == 3
+               ? table_->gathered(chunk.buckets[j], parameter_chain(id, j))
+               : table_->parameter(chunk.buckets[j]));
     }
   }
 
@@ -95,7 +105,8 @@ class Builder {
     const Chunk& chunk = dag_.chunk(node.chunk);
     for (const ValueId v : chunk.outputs) {
       for (const Use& user : dag_.uses[index(v)]) {
-        if (computes_gradient(dag_, v, user.chunk) && runs_microbatch(dag_.chunk(user.chunk), node.microbatch)) {
+        if (computes_gradient(dag_, v, user.chunk) &&
+            runs_microbatch(dag_.chunk(user.chunk), node.microbatch)) {
           read(chunk.experts && routes(dag_, node.chunk, user.chunk)
                    ? table_->routed_gradient(user.chunk, user.input, node.microbatch)
                    : table_->gradient(user.chunk, user.input, node.microbatch));
@@ -108,7 +119,8 @@ class Builder {
     for (std::uint32_t i = 0; i < chunk.inputs.size(); ++i) {
       const ValueId v = chunk.inputs[i];
       if (computes_gradient(dag_, v, node.chunk)) {
-        const bool routed = chunk.experts && routes(dag_, dag_.makers[index(v)].front(), node.chunk);
+        const bool routed =
+            chunk.experts && routes(dag_, dag_.makers[index(v)].front(), node.chunk);
         write(routed ? table_->routed_gradient(node.chunk, i, node.microbatch)
                      : table_->gradient(node.chunk, i, node.microbatch));
       }
@@ -116,7 +128,8 @@ class Builder {
   }
 
   static bool runs_microbatch(const Chunk& chunk, std::uint32_t m) {
-    return chunk.microbatches.empty() || std::binary_search(chunk.microbatches.begin(), chunk.microbatches.end(), m);
+    return chunk.microbatches.empty() ||
+           std::binary_search(chunk.microbatches.begin(), chunk.microbatches.end(), m);
   }
 
   void access_backward(NodeId id, const Node& node) {
@@ -142,8 +155,9 @@ class Builder {
     for (std::size_t j = 0; j < chunk.buckets.size(); ++j) {
       const Bucket& bucket = dag_.bucket(chunk.buckets[j]);
       if (!bucket.frozen) {
-        read_and_write(bucket.zero > 0 ? table_->full_gradient(chunk.buckets[j], gradient_chain(id, j))
-                                       : table_->parameter_gradient(chunk.buckets[j]));
+        read_and_write(bucket.zero > 0
+                           ? table_->full_gradient(chunk.buckets[j], gradient_chain(id, j))
+                           : table_->parameter_gradient(chunk.buckets[j]));
       }
     }
   }
@@ -230,7 +244,8 @@ class Builder {
         read_and_write(table_->parameter_gradient(node.bucket));
         return read_and_write(table_->optimizer(node.bucket));
       case Op::token_count:
-        for_each_microbatch_with_loss([&](std::uint32_t m) { read(table_->value(model_.labels, m)); }, node.program);
+        for_each_microbatch_with_loss(
+            [&](std::uint32_t m) { read(table_->value(model_.labels, m)); }, node.program);
         return write(table_->token_count());
       case Op::loss_report:
         if (valid(table_->loss_sum())) {
@@ -325,8 +340,8 @@ class Builder {
     task.bytes = bytes_of(node);
     task.reads = append(reads_);
     task.writes = append(writes_);
-    // The first writer allocates. On the compute stream that is the first in its order; what several tasks write (a full
-    // gradient) is written on one stream only.
+    // The first writer allocates. On the compute stream that is the first in its order; what
+    // several tasks write (a full gradient) is written on one stream only.
     for (const BufferId buffer : writes_) {
       Buffer& written = out_.buffers[index(buffer)];
       if (!lives_as_long_as_the_job(written.kind) && !valid(written.alloc)) {
@@ -347,8 +362,8 @@ class Builder {
 
 }  // namespace
 
-Program build_program(const Dag& dag, const ModelGraph& model, const Config& config, const Timeline& timeline,
-                      std::uint32_t program) {
+Program build_program(const Dag& dag, const ModelGraph& model, const Config& config,
+                      const Timeline& timeline, std::uint32_t program) {
   return Builder(dag, model, config, timeline, program).run();
 }
 

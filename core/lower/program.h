@@ -1,5 +1,5 @@
-// One program of the plan: its tasks in stream order, its buffers, and what each task reads and writes. Waits, frees and
-// slots come after it, from those alone (synchronise.h).
+// One program of the plan: its tasks in stream order, its buffers, and what each task reads and
+// writes. Waits, frees and slots come after it, from those alone (synchronise.h).
 #pragma once
 
 #include "core/config/config.h"
@@ -9,8 +9,8 @@
 
 namespace piper {
 
-Program build_program(const Dag& dag, const ModelGraph& model, const Config& config, const Timeline& timeline,
-                      std::uint32_t program);
+Program build_program(const Dag& dag, const ModelGraph& model, const Config& config,
+                      const Timeline& timeline, std::uint32_t program);
 
 // The plan without programs.
 Plan plan_tables(const Dag& dag, const ModelGraph& model);

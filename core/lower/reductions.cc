@@ -14,7 +14,9 @@ constexpr std::uint32_t kNever = 0xffffffff;
 bool uses_parameters(Op op) {
   return op == Op::forward || op == Op::backward || op == Op::backward_input;
 }
-bool makes_gradients(Op op) { return op == Op::backward || op == Op::backward_weight; }
+bool makes_gradients(Op op) {
+  return op == Op::backward || op == Op::backward_weight;
+}
 
 // A chain of one bucket: the k-th on its program.
 struct ChainOfUses {
@@ -23,9 +25,11 @@ struct ChainOfUses {
   NodeId first = none<NodeId>(), last = none<NodeId>();
 };
 
-std::vector<std::vector<std::uint32_t>> ranks_of(const Dag& dag, std::uint32_t program, BucketId bucket) {
+std::vector<std::vector<std::uint32_t>> ranks_of(const Dag& dag, std::uint32_t program,
+                                                 BucketId bucket) {
   const std::vector<std::uint32_t>& homes = dag.bucket(bucket).homes;
-  const auto home = static_cast<std::size_t>(std::find(homes.begin(), homes.end(), program) - homes.begin());
+  const auto home =
+      static_cast<std::size_t>(std::find(homes.begin(), homes.end(), program) - homes.begin());
   std::vector<std::vector<std::uint32_t>> groups = dag.policies[index(bucket)].groups[home];
   for (std::vector<std::uint32_t>& group : groups) {
     for (std::uint32_t& member : group) {
@@ -39,7 +43,8 @@ std::vector<std::vector<std::uint32_t>> ranks_of(const Dag& dag, std::uint32_t p
 std::vector<std::vector<std::uint32_t>> same_part(const Dag& dag, BucketId id) {
   const Bucket& bucket = dag.bucket(id);
   const BucketPolicy& policy = dag.policies[index(id)];
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> parts;  // expert block, shard
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>>
+      parts;  // expert block, shard
   for (std::size_t h = 0; h < bucket.homes.size(); ++h) {
     const std::vector<std::uint32_t>& ranks = dag.programs[bucket.homes[h]].ranks;
     for (const std::vector<std::uint32_t>& group : policy.groups[h]) {
@@ -145,7 +150,8 @@ class Chains {
     for (std::size_t i = 0; i < gathers_.size(); ++i) {
       const ChainOfUses& chain = gathers_[i];
       const BucketPolicy& policy = dag_.policies[index(chain.bucket)];
-      const NodeId gather = dag_.add(collective_node(Op::all_gather, chain.bucket, chain.k, policy.gather_stream));
+      const NodeId gather =
+          dag_.add(collective_node(Op::all_gather, chain.bucket, chain.k, policy.gather_stream));
       dag_.add_edge(gather, chain.first);
       if (i > policy.prefetch) {
         dag_.add_edge(gathers_[i - 1 - policy.prefetch].last, gather);
@@ -156,8 +162,8 @@ class Chains {
   void add_reduce_scatters(std::vector<NodeId>& last_gradient) {
     for (const ChainOfUses& chain : reductions_) {
       const BucketPolicy& policy = dag_.policies[index(chain.bucket)];
-      const NodeId reduction =
-          dag_.add(collective_node(Op::reduce_scatter, chain.bucket, chain.k, policy.reduce_stream));
+      const NodeId reduction = dag_.add(
+          collective_node(Op::reduce_scatter, chain.bucket, chain.k, policy.reduce_stream));
       dag_.add_edge(chain.last, reduction);
       last_gradient[index(chain.bucket)] = reduction;
     }
@@ -171,7 +177,8 @@ class Chains {
 };
 
 void make_chain_table(Dag& dag) {
-  const bool sharded = std::any_of(dag.buckets.begin(), dag.buckets.end(), [](const Bucket& b) { return b.zero > 0; });
+  const bool sharded = std::any_of(dag.buckets.begin(), dag.buckets.end(),
+                                   [](const Bucket& b) { return b.zero > 0; });
   if (!sharded) {
     return;
   }
@@ -215,8 +222,8 @@ GradientsReady add_gathers_and_reductions(Dag& dag, const std::vector<std::vecto
     node.op = Op::all_reduce;
     node.bucket = BucketId{b};
     node.origin = dag.policies[b].origin;
-    const NodeId first =
-        add_collective(dag, node, bucket.homes, collective(dag, groups, dag.policies[b].reduce_stream));
+    const NodeId first = add_collective(dag, node, bucket.homes,
+                                        collective(dag, groups, dag.policies[b].reduce_stream));
     for (std::uint32_t i = 0; i < bucket.homes.size(); ++i) {
       const std::pair<std::uint32_t, BucketId> key{bucket.homes[i], BucketId{b}};
       if (const auto before = ready.find(key); before != ready.end()) {

@@ -4,7 +4,8 @@
 
 namespace piper {
 
-std::uint16_t stream_of(Dag& dag, std::uint32_t program, const std::string& name, Stream::Kind kind) {
+std::uint16_t stream_of(Dag& dag, std::uint32_t program, const std::string& name,
+                        Stream::Kind kind) {
   std::vector<LogicalStream>& streams = dag.programs[program].streams;
   for (std::size_t s = 0; s < streams.size(); ++s) {
     if (streams[s].name == name) {
@@ -29,7 +30,8 @@ CommId channel(Dag& dag, std::uint32_t from, std::uint32_t to) {
   return CommId{id};
 }
 
-CommId collective(Dag& dag, const std::vector<std::vector<std::uint32_t>>& groups, const std::string& stream) {
+CommId collective(Dag& dag, const std::vector<std::vector<std::uint32_t>>& groups,
+                  const std::string& stream) {
   Communicator wanted;
   wanted.stream = stream;
   for (const std::vector<std::uint32_t>& group : groups) {
@@ -44,8 +46,8 @@ CommId collective(Dag& dag, const std::vector<std::vector<std::uint32_t>>& group
   return CommId{id};
 }
 
-NodeId add_collective(Dag& dag, Node node, const std::vector<std::uint32_t>& programs, CommId communicator,
-                      Stream::Kind kind) {
+NodeId add_collective(Dag& dag, Node node, const std::vector<std::uint32_t>& programs,
+                      CommId communicator, Stream::Kind kind) {
   node.communicator = communicator;
   const std::string stream = dag.communicators[index(communicator)].stream;
   const std::uint32_t first = index(dag.next());

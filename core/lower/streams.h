@@ -9,15 +9,18 @@
 
 namespace piper {
 
-std::uint16_t stream_of(Dag& dag, std::uint32_t program, const std::string& name, Stream::Kind kind);
+std::uint16_t stream_of(Dag& dag, std::uint32_t program, const std::string& name,
+                        Stream::Kind kind);
 
-// The one communicator of a directed pair of programs, and of a (group, stream). `groups` are lists of
-// ranks, equal in size and disjoint.
+// The one communicator of a directed pair of programs, and of a (group, stream). `groups` are lists
+// of ranks, equal in size and disjoint.
 CommId channel(Dag& dag, std::uint32_t from, std::uint32_t to);
-CommId collective(Dag& dag, const std::vector<std::vector<std::uint32_t>>& groups, const std::string& stream);
+CommId collective(Dag& dag, const std::vector<std::vector<std::uint32_t>>& groups,
+                  const std::string& stream);
 
-// Adds one node of a collective for each program, linked in a ring. Returns the first; the others follow it.
-NodeId add_collective(Dag& dag, Node node, const std::vector<std::uint32_t>& programs, CommId communicator,
-                      Stream::Kind kind = Stream::Kind::communication);
+// Adds one node of a collective for each program, linked in a ring. Returns the first; the others
+// follow it.
+NodeId add_collective(Dag& dag, Node node, const std::vector<std::uint32_t>& programs,
+                      CommId communicator, Stream::Kind kind = Stream::Kind::communication);
 
 }  // namespace piper

@@ -14,7 +14,9 @@ constexpr std::uint32_t kFreeSlack =
 constexpr std::uint32_t kSlotSlack = 1;  // slots more than the timeline needs
 
 // Whether what the operation allocates goes into the arena: received values, gathered parameters.
-bool has_known_size(Op op) { return op == Op::recv || op == Op::all_gather; }
+bool has_known_size(Op op) {
+  return op == Op::recv || op == Op::all_gather;
+}
 
 class Synchroniser {
  public:

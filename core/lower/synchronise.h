@@ -16,8 +16,8 @@
 
 namespace piper {
 
-// A program's tasks on the timeline, and what each must come after for other reasons than data (issue distances, user
-// orders), by TaskId.
+// A program's tasks on the timeline, and what each must come after for other reasons than data
+// (issue distances, user orders), by TaskId.
 struct TaskTimes {
   std::vector<std::uint64_t> start, end;
   std::vector<std::uint32_t> first;  // first[t] .. first[t + 1] of `before`
