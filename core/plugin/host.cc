@@ -28,7 +28,7 @@ Status check_strategies(const Config& config, const SearchPath& path, Diagnostic
 Expected<std::vector<Proposal>> propose(const Config& config, const ModelGraph& model,
                                         const SearchPath& path, Diagnostics* warnings) {
   PIPER_ASSIGN(const std::vector<ResolvedStrategy> strategies,
-               resolve_strategies(config, path, warnings));
+               resolve_strategies(config, path, nullptr));
   std::vector<Proposal> proposals;
   Diagnostics mistakes;
   Diagnostics noticed;

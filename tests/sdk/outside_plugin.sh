@@ -33,8 +33,10 @@ project(c_only LANGUAGES C)
 find_package(piper-sdk 0.1 REQUIRED)
 piper_add_strategy(everywhere SOURCES everywhere.c MANIFEST everywhere.manifest.toml)
 CMAKE
-cmake -S "$work/c_only" -B "$work/c_build" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work/configure.log"
+cmake -S "$work/c_only" -B "$work/c_build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_C_FLAGS="-flto -ffunction-sections -Wl,--gc-sections" >>"$work/configure.log"
 cmake --build "$work/c_build" >>"$work/build.log" || { cat "$work/build.log"; exit 1; }
+strip "$work/c_build/lib/piper/plugins/everywhere.so" # the manifest stays
 
 say "another version is refused"
 cat >"$work/c_only/CMakeLists.txt" <<'CMAKE'

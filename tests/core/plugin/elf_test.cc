@@ -2,8 +2,10 @@
 // crash.
 #include "core/plugin/elf.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 namespace piper {
@@ -31,6 +33,24 @@ TEST(Elf, RefusesEveryPrefix) {
     EXPECT_NE(code(good().substr(0, size)), "") << size;
   }
   EXPECT_EQ(code(good().substr(0, good().size() - 1)), "plugin.truncated");
+}
+
+TEST(Elf, RefusesASegmentThatReachesPastTheEnd) {
+  // Loading such a file ends the process with SIGBUS. The section table is there.
+  std::string bytes = good();
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    const std::size_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + at, sizeof(segment));
+    if (segment.p_type == PT_LOAD) {
+      segment.p_filesz = bytes.size() + 1 - segment.p_offset;
+      bytes.replace(at, sizeof(segment), reinterpret_cast<const char*>(&segment), sizeof(segment));
+    }
+  }
+
+  EXPECT_EQ(code(bytes), "plugin.truncated");
 }
 
 TEST(Elf, SurvivesRandomChanges) {
