@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 class Discovery : public testing::Test {
  protected:
   void SetUp() override {
+    ::umask(022);
     root_ = fs::canonical(fs::temp_directory_path()) /
             ("piper_discovery_" + std::to_string(::getpid()));
     fs::create_directories(folder("a"));

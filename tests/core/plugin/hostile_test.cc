@@ -1,6 +1,7 @@
 // Plugins that break the rules: each is refused with its code and its message, and the host goes
 // on.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -40,6 +41,7 @@ template <typename Edit>
 std::string refusal_of_changed(const std::string& id, Edit&& edit) {
   const fs::path folder =
       fs::temp_directory_path() / ("piper_hostile_" + std::to_string(::getpid()) + "_" + id);
+  ::umask(022);
   fs::create_directory(folder);
   std::string bytes = *read_library(std::string(HOSTILE_DIR) + "/good/good.so");
   edit(bytes);
