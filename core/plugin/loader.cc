@@ -33,10 +33,6 @@ std::vector<LoadedPlugin*>& loaded_plugins() {
   return *plugins;
 }
 
-std::string text(piper_str given) {
-  return given.ptr == nullptr ? "" : std::string(given.ptr, static_cast<std::size_t>(given.len));
-}
-
 // Between begin and end, the plugin may call the host from this thread.
 void begin(piper_ctx& ctx, piper_ctx::State state) {
   ctx.errors.clear();
@@ -79,8 +75,12 @@ void check_table(piper_ctx& ctx, const piper_plugin* table, const Manifest& mani
                    " bytes, got " + std::to_string(table->struct_size));
     return;
   }
-  const std::string id = text(table->id);
-  const std::string version = text(table->version);
+  std::string id;
+  std::string version;
+  if (!ctx.read("the id in its table", table->id, id) ||
+      !ctx.read("the version in its table", table->version, version)) {
+    return;
+  }
   if (id != manifest.id || version != manifest.version ||
       table->min_host_minor != manifest.abi_minor) {
     ctx.refuse(PIPER_INVALID, "plugin.mismatch",

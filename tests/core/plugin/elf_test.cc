@@ -81,6 +81,15 @@ TEST(Elf, SurvivesEveryExtremeNumberInItsHeaders) {
   }
 }
 
+TEST(Elf, IsNotFooledByOffsetsThatWrapAround) {
+  for (const std::size_t at : {32, 40}) {  // of the program headers, of the sections
+    std::string bytes = good();
+    const std::uint64_t offset = ~std::uint64_t{0} - 7;
+    bytes.replace(at, 8, reinterpret_cast<const char*>(&offset), 8);
+    EXPECT_EQ(code(bytes), "plugin.truncated") << at;
+  }
+}
+
 TEST(Elf, SaysWhatALibraryIsNot) {
   EXPECT_EQ(code(""), "plugin.not_a_library");
   EXPECT_EQ(code("#!/bin/sh\n"), "plugin.not_a_library");

@@ -49,7 +49,9 @@ TEST(Host, ShowsTheJobTheModelAndTheOptionsToThePlugin) {
       "toy.cc:12: warning: observer: {} (head.weight:512) flops 512r+0 from 2 [observer.region]\n"
       "job.toml:7:1: warning: observer: depth 4 default [observer.option]\n"
       "job.toml:8:10: warning: observer: name a [observer.option]\n"
-      "job.toml:8:15: warning: observer: name b [observer.option]\n");
+      "job.toml:8:15: warning: observer: name b [observer.option]\n"
+      "job.toml:7:1: warning: observer: of a larger struct, the host fills what it knows "
+      "[observer.size]\n");
 }
 
 TEST(Host, TakesEveryKindOfDirective) {

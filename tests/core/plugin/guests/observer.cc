@@ -56,6 +56,14 @@ void plan(Job& job) {
   for (const auto& name : job.get_str_list("names")) {
     job.warn("option", "name " + std::string(name.value), name.where);
   }
+  struct {
+    piper_job known;
+    std::int64_t tomorrow[4];
+  } larger{};
+  larger.known.struct_size = sizeof(larger);
+  job.check(job.host()->graph->job(job.ctx(), &larger.known));
+  job.warn("size", std::string("of a larger struct, the host fills ") +
+                       (larger.known.struct_size == sizeof(piper_job) ? "what it knows" : "all"));
   job.claim_axis(job.get_str("axis").value);
   job.split_backward(Filter().present("layer").absent("EP"));
   job.tag(Filter().in("layer", {0, 2}).range("layer", 0, 1), "EVEN", 7);
