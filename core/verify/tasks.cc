@@ -346,6 +346,9 @@ class Tasks {
     const BufferId gradient = map_.bucket(Kind::parameter_gradient, task_->bucket);
     if (task_->op == Op::all_reduce) {
       change(gradient);
+      if (task_->bytes != Affine{0, plan_.buckets[index(task_->bucket)].gradient_bytes()}) {
+        bad_task("moves another number of bytes than its bucket's gradient has");
+      }
       return expect_communicator();
     }
     read(map_.single(Kind::grad_norm));
@@ -384,8 +387,7 @@ class Tasks {
     }
     for (const BufferId buffer : got) {
       if (std::count(expected.begin(), expected.end(), buffer) == 0) {
-        bad_task(verb + "s " + report_.buffer(program_->buffer(buffer)) +
-                 ", which is no business of it");
+        bad_task(verb + "s " + report_.buffer(program_->buffer(buffer)) + ", which it should not");
         return;
       }
     }
@@ -405,6 +407,12 @@ class Tasks {
                  report_.task({at_.program, producer}));
       }
       producer = at_.task;
+      if (index(buffer.alloc) != at_.task) {
+        report_.add("plan.release",
+                    report_.task(at_) + " fills " + report_.buffer(buffer) + ", which " +
+                        report_.task({at_.program, index(buffer.alloc)}) + " allocates",
+                    at_);
+      }
     }
   }
 
