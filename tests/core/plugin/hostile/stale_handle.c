@@ -4,9 +4,13 @@
 static piper_ranks kept;
 
 static piper_code PIPER_CALL plan(void* self, piper_ctx* ctx) {
+  piper_ranks fresh; /* at the same index as the kept one */
   (void)self;
-  if (kept.bits == 0 && all_ranks(ctx, &kept) != PIPER_OK) {
+  if (all_ranks(ctx, &fresh) != PIPER_OK) {
     return PIPER_ERROR;
+  }
+  if (kept.bits == 0) {
+    kept = fresh;
   }
   return place(ctx, kept);
 }
