@@ -93,11 +93,16 @@ class Accesses {
   // Every use must be after the last use, on each stream, of the stage before it.
   void stages(Uses uses) {
     std::uint32_t stages_used = 0;
+    std::uint32_t written = 0, repeated = 0;
     for (const AccessIndex::Access use : uses) {
+      const std::uint32_t bit = 1u << stage(use);
+      repeated |= stages_used & bit;
+      written |= use.writes != 0 ? bit : 0;
       std::uint32_t& last = last_[stage(use)][order_.stream(use.task)];
       last = last == kNobody ? use.task : std::max(last, use.task);
-      stages_used |= 1u << stage(use);
+      stages_used |= bit;
     }
+    contended_ = written & repeated;
     if ((stages_used & (stages_used - 1)) != 0) {
       for (const AccessIndex::Access use : uses) {
         const std::uint32_t own = stage(use);
@@ -153,6 +158,9 @@ class Accesses {
   // read after the last write; of one stage only, the rest is known already.
   void same_stage(Uses uses) {
     for (std::uint32_t s = 0; s < kMostStages; ++s) {
+      if ((contended_ & (1u << s)) == 0) {
+        continue;
+      }
       std::uint32_t writer = kNobody;
       bool has_readers = false;
       for (const AccessIndex::Access use : uses) {
@@ -234,6 +242,7 @@ class Accesses {
   const Buffer* buffer_ = nullptr;
   std::array<std::vector<std::uint32_t>, kMostStages> last_;  // by stage and stream: the last use
   std::vector<std::uint32_t> reader_;                         // by stream: the last reader
+  std::uint32_t contended_ = 0;  // stages of the buffer with several uses, one of which writes
   std::string last_text_;
 };
 

@@ -425,16 +425,15 @@ class Tasks {
       const bool has_backward = trains() && plan_.chunks[c].has_backward;
       for (std::uint32_t m = 0; m < plan_.microbatches && !report_.full(); ++m) {
         const std::uint8_t* const count = passes_.data() + pass_of(c, m);
-        const std::string which =
-            tags_of(plan_, model_, static_cast<ChunkId>(c)) + " mb " + std::to_string(m);
         if (count[0] != 1) {
-          bad(which + ": expected one forward, got " + (count[0] == 0 ? "none" : "several"));
+          bad(pass_name(c, m) + ": expected one forward, got " +
+              (count[0] == 0 ? "none" : "several"));
         }
         const bool is_whole = count[1] == 1 && count[2] == 0 && count[3] == 0;
         const bool is_split = count[1] == 0 && count[2] == 1 && count[3] == 1;
         const bool is_absent = count[1] + count[2] + count[3] == 0;
         if (has_backward ? !(is_whole || is_split) : !is_absent) {
-          bad(which + ": expected " +
+          bad(pass_name(c, m) + ": expected " +
               (has_backward ? "one backward, or one backward_input and one backward_weight"
                             : "no backward") +
               ", got " + amount(count[1]) + " backward, " + amount(count[2]) +
@@ -442,6 +441,11 @@ class Tasks {
         }
       }
     }
+  }
+
+  std::string pass_name(std::uint32_t chunk, std::uint32_t microbatch) const {
+    return tags_of(plan_, model_, static_cast<ChunkId>(chunk)) + " mb " +
+           std::to_string(microbatch);
   }
 
   static std::string amount(std::uint8_t count) {
