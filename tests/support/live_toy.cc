@@ -136,7 +136,11 @@ OneDevice one_device(const LiveModel& model, const std::vector<at::Tensor>& para
   result.tokens = batch.at(graph.labels).ne(-100).sum().item<std::int64_t>();
   const at::Tensor loss = values[index(graph.loss)] / result.tokens;
   result.loss = loss.item<double>();
-  const std::vector<at::Tensor> gradients = torch::autograd::grad({loss}, trained);
+  std::vector<at::Tensor> gradients =
+      torch::autograd::grad({loss}, trained, {}, std::nullopt, false, /*allow_unused=*/true);
+  for (std::size_t t = 0; t < trained.size(); ++t) {
+    gradients[t] = gradients[t].defined() ? gradients[t] : at::zeros_like(trained[t]).detach();
+  }
   double squares = 0;
   for (std::size_t i = 0, t = 0; i < parameters.size(); ++i) {
     if (graph.parameters[i].frozen) {

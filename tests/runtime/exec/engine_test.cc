@@ -146,6 +146,36 @@ TEST_P(Plans, ComputeTheStepOfOneDevice) {
 INSTANTIATE_TEST_SUITE_P(Engine, Plans, testing::ValuesIn(cases()),
                          [](const auto& given) { return given.param.name; });
 
+// Stages that give back what they received, as a view: the slots of the received values and
+// gradients are used again while the views are still on their way. Their weights are not used.
+TEST(Engine, PassesViewsOfReceivedValuesOn) {
+  const auto edit = [](LiveModel& live) {
+    for (const std::size_t layer : {2, 3}) {
+      live.regions[layer] = [](const Tensors& in) { return Tensors{in[0].view(in[0].sizes())}; };
+    }
+  };
+  for (const bool split : {false, true}) {
+    Running run({4, 1, 8, {}, DType::float64, split}, {}, edit);
+    edit(run.model);
+    run.engine->keep_gradients(true);
+
+    for (int step = 1; step <= 3; ++step) {
+      const OneDevice one = test::one_device(run.model, run.parameters(), run.batch);
+      const Expected<StepResult> evaluated = run.evaluate();
+      const Expected<StepResult> result = run.train(step);
+
+      ASSERT_TRUE(evaluated && result);
+      EXPECT_NEAR(evaluated->loss, one.loss, 1e-12 * one.loss);
+      for (std::uint32_t i = 0; i < one.gradients.size(); ++i) {
+        const ParameterId id{i};
+        EXPECT_LT(
+            test::relative_error(run.engine->gradient(run.homes(id)[0], id), one.gradients[i]),
+            1e-12);
+      }
+    }
+  }
+}
+
 TEST(Engine, GivesTheSameBitsInEveryRun) {
   std::vector<std::vector<at::Tensor>> after;
   std::vector<double> losses;
