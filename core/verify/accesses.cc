@@ -90,7 +90,8 @@ class Accesses {
   std::string task(std::uint32_t task) const { return report_.task({id_, task}); }
   std::string name() const { return report_.buffer(*buffer_); }
 
-  // Every use must be after the last use, on each stream, of the stage before it.
+  // Every use must be after the last use, on each stream, of the stage before it. (Uses come in the
+  // order of the sequence, so the last one that is seen is the last of its stream.)
   void stages(Uses uses) {
     std::uint32_t stages_used = 0;
     std::uint32_t written = 0, repeated = 0;
@@ -98,8 +99,7 @@ class Accesses {
       const std::uint32_t bit = 1u << stage(use);
       repeated |= stages_used & bit;
       written |= use.writes != 0 ? bit : 0;
-      std::uint32_t& last = last_[stage(use)][order_.stream(use.task)];
-      last = last == kNobody ? use.task : std::max(last, use.task);
+      last_[stage(use)][order_.stream(use.task)] = use.task;
       stages_used |= bit;
     }
     contended_ = written & repeated;
@@ -208,9 +208,9 @@ class Accesses {
     bool is_written = false;
     for (const AccessIndex::Access use : uses) {
       const std::uint32_t s = order_.stream(use.task);
-      last_use[s] = last_use[s] == kNobody ? use.task : std::max(last_use[s], use.task);
+      last_use[s] = use.task;
       if (use.writes != 0) {
-        last_write[s] = last_write[s] == kNobody ? use.task : std::max(last_write[s], use.task);
+        last_write[s] = use.task;
         is_written = true;
       }
     }

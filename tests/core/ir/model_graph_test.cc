@@ -90,6 +90,12 @@ TEST(ModelGraphText, SaysWhereItIsWrong) {
             "m.graph:7:7: error: expected value 1, got 4 [ir.syntax]");
   EXPECT_EQ(refusal(with("{layer=0}", "{layr=0}")),
             "m.graph:10:11: error: unknown tag 'layr' (did you mean 'layer'?) [ir.tag]");
+  EXPECT_EQ(refusal(with("{layer=0}", "{layer=4294967295}")),
+            "m.graph:10:17: error: expected a number from 0 to 4294967294, got 4294967295 "
+            "[ir.syntax]");
+  EXPECT_EQ(refusal(with("{layer=0}", "{layer=99999999999999999999}")),
+            "m.graph:10:17: error: expected a number that fits in 64 bits, got "
+            "'99999999999999999999} (%' [ir.syntax]");
   EXPECT_EQ(refusal(with("tag 0 layer\n", "tag 0 layer\n\n")),
             "m.graph:4:1: error: expected a line that starts with tag, parameter, value, region, "
             "loss or labels, in that order, got the end of the line [ir.syntax]");
