@@ -87,9 +87,13 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
   PIPER_ASSIGN(CheckedJob checked, check_job(line));
   Job job;
   PIPER_ASSIGN(job.model, model_graph(checked.config));
-  PIPER_ASSIGN(const std::vector<Proposal> proposals,
-               propose(checked.config, job.model, checked.plugins));
-  PIPER_ASSIGN(job.plans, plan(checked.config, job.model, proposals, trace));
+  Diagnostics warnings;
+  const auto proposals = propose(checked.config, job.model, checked.plugins, &warnings);
+  report(warnings);
+  if (!proposals) {
+    return fail(proposals.error());
+  }
+  PIPER_ASSIGN(job.plans, plan(checked.config, job.model, *proposals, trace));
   job.config = std::move(checked.config);
   return job;
 }
