@@ -1,9 +1,10 @@
-// The plan: for each group of ranks that share a program, a total order of tasks on each stream, with waits, buffers,
-// frees and communicators as data. It is all the runtime, the verifier, the printer and the simulator see; nothing in
-// it is looked up by type.
+// The plan: for each group of ranks that share a program, a total order of tasks on each stream,
+// with waits, buffers, frees and communicators as data. It is all the runtime, the verifier, the
+// printer and the simulator see; nothing in it is looked up by type.
 //
-// A plan is one period (a training step, or one evaluation batch) that repeats. Tasks of a program are numbered stream
-// by stream, in the order in which the stream runs them: on one stream, `a < b` means a runs before b.
+// A plan is one period (a training step, or one evaluation batch) that repeats. Tasks of a program
+// are numbered stream by stream, in the order in which the stream runs them: on one stream, `a < b`
+// means a runs before b.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,10 @@ enum class Op : std::uint8_t {
   all_to_all,
   broadcast,
   // Scalars: small collectives whose result every member needs.
-  token_count,   // valid labels of the global batch
-  grad_norm,     // global 2-norm of the reduced gradients, and whether it is finite
+  token_count,  // valid labels of the global batch
+  grad_norm,    // global 2-norm of the reduced gradients, and whether it is finite
   finite_check,
-  loss_report,   // sum of token losses / token count, of the global batch
+  loss_report,  // sum of token losses / token count, of the global batch
   // State that is not a parameter.
   statistic,
   state_update,
@@ -52,62 +53,76 @@ bool is_point_to_point(Op op);
 
 // A fused run of regions with one place: the unit of forward and backward.
 struct Chunk {
-  std::vector<RegionId> regions;        // in execution order; backward runs them reversed
-  std::vector<Tag> tags;                // common to all its regions
-  std::uint32_t program = 0;            // who executes it: Plan::programs
-  std::vector<BucketId> buckets;        // parameters it touches
-  std::vector<ValueId> inputs;          // from other chunks or the data loader, in argument order
-  std::vector<ValueId> outputs;         // that other chunks, or the loss, use
-  bool has_loss = false;                // computes ModelGraph::loss
-  bool has_backward = true;             // false: nothing to differentiate (all frozen, no input needs a gradient)
-  Affine flops;                         // forward
+  std::vector<RegionId> regions;  // in execution order; backward runs them reversed
+  std::vector<Tag> tags;          // common to all its regions
+  std::uint32_t program = 0;      // who executes it: Plan::programs
+  std::vector<BucketId> buckets;  // parameters it touches
+  std::vector<ValueId> inputs;    // from other chunks or the data loader, in argument order
+  std::vector<ValueId> outputs;   // that other chunks, or the loss, use
+  bool has_loss = false;          // computes ModelGraph::loss
+  bool has_backward = true;       // false: all frozen, and no input needs a gradient
+  Affine flops;                   // forward
   Affine saved_bytes;
   bool operator==(const Chunk&) const = default;
 };
 
-// Parameters that are reduced and updated together: uniform in homes, dtype, optimizer group and frozen flag.
+// Parameters that are reduced and updated together: uniform in homes, dtype, optimizer group and
+// frozen flag.
 struct Bucket {
   std::vector<ParameterId> parameters;
   DType dtype = DType::float32;
   bool frozen = false;
-  bool tied = false;                    // used by chunks of several places
-  std::uint32_t optimizer_group = 0;    // index into the job's groups, the default group last
-  std::vector<std::uint32_t> homes;     // programs that hold it, ascending
+  bool tied = false;                  // used by chunks of several places
+  std::uint32_t optimizer_group = 0;  // index into the job's groups, the default group last
+  std::vector<std::uint32_t> homes;   // programs that hold it, ascending
   std::int64_t elements = 0;
 
   std::int64_t bytes() const { return elements * size_of(dtype); }
-  std::int64_t gradient_bytes() const { return frozen ? 0 : elements * size_of(gradient_dtype(dtype)); }
+  std::int64_t gradient_bytes() const {
+    return frozen ? 0 : elements * size_of(gradient_dtype(dtype));
+  }
   bool operator==(const Bucket&) const = default;
 };
 
-// What a task reads and writes. Contents are ordered by the plan alone. Accesses by op, each in this order:
+// What a task reads and writes. Contents are ordered by the plan alone. Accesses by op, each in
+// this order (v value, m micro-batch, c consuming chunk, b bucket; [] where the program or chunk
+// has it):
 //
-//   input          reads -                                        writes input(v, m) of every input the program uses
-//   token_count    reads input(labels, m) of every m              writes token_count         (programs with the loss)
-//   forward        reads input/activation of chunk inputs,        writes activation of chunk outputs (the loss apart),
-//                  parameter(b), [loss_sum]                       [saved] when the plan trains and has_backward, [loss_sum]
-//   backward       reads what forward read (kept for it: inputs   writes gradient(v, m, c) of every chunk input that
-//                  and parameters), its outputs' activations,     wants one, parameter_gradient(b) of trainable b
-//                  saved, gradient(v, m, consumer) of outputs,
-//                  [token_count], parameter_gradient(b)
-//   backward_input as backward without parameter_gradient, and writes saved; backward_weight reads inputs, saved and
-//                  parameter_gradient, and writes parameter_gradient
-//   send           reads activation or gradient                   recv writes it (its own program's copy)
-//   all_reduce     reads, writes parameter_gradient(b)
-//   grad_norm      reads parameter_gradient(b) of the program's trainable buckets     writes grad_norm
-//   update         reads grad_norm, parameter, parameter_gradient, optimizer          writes the last three
-//   loss_report    reads [loss_sum, token_count]                  writes [loss_sum]   (last on every compute stream)
+//   input            reads   nothing
+//                    writes  input(v, m) of every input the program uses
+//   token_count      reads   input(labels, m) of every m, in programs with the loss
+//                    writes  token_count there
+//   forward          reads   input or activation of chunk inputs, parameter(b), [loss_sum]
+//                    writes  activation of chunk outputs (the loss apart), [saved] when the plan
+//                            trains and the chunk has_backward, [loss_sum]
+//   backward         reads   what forward read (kept for it: inputs and parameters), its outputs'
+//                            activations, saved, gradient(v, m, c) of outputs, [token_count],
+//                            parameter_gradient(b) of trainable b
+//                    writes  gradient(v, m, c) of every chunk input that wants one,
+//                            parameter_gradient(b) of trainable b
+//   backward_input   as backward without parameter_gradient, and writes saved
+//   backward_weight  reads   inputs, saved, parameter_gradient
+//                    writes  parameter_gradient
+//   send             reads   activation or gradient; recv writes it (its own program's copy)
+//   all_reduce       reads, writes parameter_gradient(b)
+//   grad_norm        reads   parameter_gradient(b) of the program's trainable buckets
+//                    writes  grad_norm
+//   update           reads   grad_norm, parameter, parameter_gradient, optimizer
+//                    writes  the last three
+//   loss_report      reads   [loss_sum, token_count]    (last on every compute stream)
+//                    writes  [loss_sum]
 struct Buffer {
   enum class Kind : std::uint8_t {
-    input,            // value, microbatch: from the data loader
-    activation,       // value, microbatch: the output of a forward, or its received copy
-    gradient,         // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes, or its received copy;
-                      // a chunk input wants one exactly when such a buffer is among its backward's writes
-    saved,            // chunk, microbatch: the autograd graph between forward and backward
-    parameter,        // bucket
+    input,       // value, microbatch: from the data loader
+    activation,  // value, microbatch: the output of a forward, or its received copy
+    // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes, or its
+    // received copy. A chunk input wants one exactly when its backward writes such a buffer.
+    gradient,
+    saved,               // chunk, microbatch: the autograd graph between forward and backward
+    parameter,           // bucket
     parameter_gradient,  // bucket: accumulates over micro-batches, zeroed by the update
-    optimizer,        // bucket: moments and master weights
-    loss_sum,         // sum of token losses of this rank's micro-batches; zeroed by loss_report
+    optimizer,           // bucket: moments and master weights
+    loss_sum,            // sum of token losses of this rank's micro-batches; zeroed by loss_report
     token_count,
     grad_norm,
   };
@@ -116,10 +131,10 @@ struct Buffer {
   std::uint32_t microbatch = 0;
   ChunkId chunk = none<ChunkId>();
   BucketId bucket = none<BucketId>();
-  Affine bytes;                     // of its micro-batch's rows
-  TaskId alloc = none<TaskId>();    // allocated at the start of this task; none: lives as long as the job
-  TaskId free = none<TaskId>();     // freed at the end of this task, which is after every other user
-  std::uint32_t slot = kNoSlot;     // received values have a slot of the arena; kNoSlot: from the allocator
+  Affine bytes;                   // of its micro-batch's rows
+  TaskId alloc = none<TaskId>();  // allocated when it starts; none: lives as long as the job
+  TaskId free = none<TaskId>();   // freed when it ends; it is after every other user
+  std::uint32_t slot = kNoSlot;   // of the arena, for received values; else from the allocator
   static constexpr std::uint32_t kNoSlot = 0xffffffff;
 
   bool persistent() const { return !valid(alloc); }
@@ -133,8 +148,8 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// Wait for the event that `task` of the same program records; `previous`: the record of the period before (no wait in
-// the first one).
+// Wait for the event that `task` of the same program records; `previous`: the record of the period
+// before (no wait in the first one).
 struct Wait {
   TaskId task = none<TaskId>();
   bool previous = false;
@@ -147,18 +162,18 @@ struct Range {
 };
 
 struct Task {
-  NodeId node = none<NodeId>();  // identity across programs; a send and its receive are linked by `peer`
+  NodeId node = none<NodeId>();  // identity across programs
   Op op = Op::forward;
   StreamId stream = none<StreamId>();
-  ChunkId chunk = none<ChunkId>();      // chunks
-  std::uint32_t microbatch = 0;         // chunks, sends, receives
-  ValueId value = none<ValueId>();      // sends, receives
-  BucketId bucket = none<BucketId>();   // reductions, updates
+  ChunkId chunk = none<ChunkId>();     // chunks
+  std::uint32_t microbatch = 0;        // chunks, sends, receives
+  ValueId value = none<ValueId>();     // sends, receives
+  BucketId bucket = none<BucketId>();  // reductions, updates
   CommId communicator = none<CommId>();
-  NodeId peer = none<NodeId>();         // send: its receive's node; recv: its send's node
-  Affine bytes;                         // moved by communication
-  bool records = false;                 // some task waits for it
-  Range waits, reads, writes, frees;    // into the pools of the program; allocs are Buffer::alloc
+  NodeId peer = none<NodeId>();       // send: its receive's node; recv: its send's node
+  Affine bytes;                       // moved by communication
+  bool records = false;               // some task waits for it
+  Range waits, reads, writes, frees;  // into the pools of the program; allocs are Buffer::alloc
   bool operator==(const Task&) const = default;
 };
 
@@ -170,23 +185,33 @@ struct Stream {
   bool operator==(const Stream&) const = default;
 };
 
-// What every rank of one place runs. Member i of `ranks` has coordinate i: it takes block i of the rows, and its peers
-// are members i of the other groups.
+// What every rank of one place runs. Member i of `ranks` has coordinate i: it takes block i of the
+// rows, and its peers are members i of the other groups.
 struct Program {
   std::vector<std::uint32_t> ranks;
   std::vector<Stream> streams;
   std::vector<Task> tasks;
   std::vector<Buffer> buffers;
   std::vector<Slot> slots;
-  std::vector<Wait> waits;       // pool
-  std::vector<BufferId> access;  // pool of reads, writes and frees
-  std::vector<BucketId> buckets; // that live here, ascending
+  std::vector<Wait> waits;        // pool
+  std::vector<BufferId> access;   // pool of reads, writes and frees
+  std::vector<BucketId> buckets;  // that live here, ascending
 
-  std::span<const Wait> waits_of(const Task& t) const { return {waits.data() + t.waits.begin, t.waits.count}; }
-  std::span<const BufferId> reads_of(const Task& t) const { return {access.data() + t.reads.begin, t.reads.count}; }
-  std::span<const BufferId> writes_of(const Task& t) const { return {access.data() + t.writes.begin, t.writes.count}; }
-  std::span<const BufferId> frees_of(const Task& t) const { return {access.data() + t.frees.begin, t.frees.count}; }
-  std::span<const Task> tasks_of(const Stream& s) const { return {tasks.data() + s.tasks.begin, s.tasks.count}; }
+  std::span<const Wait> waits_of(const Task& t) const {
+    return {waits.data() + t.waits.begin, t.waits.count};
+  }
+  std::span<const BufferId> reads_of(const Task& t) const {
+    return {access.data() + t.reads.begin, t.reads.count};
+  }
+  std::span<const BufferId> writes_of(const Task& t) const {
+    return {access.data() + t.writes.begin, t.writes.count};
+  }
+  std::span<const BufferId> frees_of(const Task& t) const {
+    return {access.data() + t.frees.begin, t.frees.count};
+  }
+  std::span<const Task> tasks_of(const Stream& s) const {
+    return {tasks.data() + s.tasks.begin, s.tasks.count};
+  }
   const Task& task(TaskId id) const { return tasks[index(id)]; }
   const Buffer& buffer(BufferId id) const { return buffers[index(id)]; }
   bool operator==(const Program&) const = default;
@@ -196,9 +221,9 @@ struct Program {
 struct Communicator {
   enum class Kind : std::uint8_t { point_to_point, collective };
   Kind kind = Kind::collective;
-  std::string stream;                       // logical stream: one communicator per (group, stream)
-  std::uint32_t from = 0, to = 0;           // point_to_point: programs; member i sends to member i
-  std::vector<std::uint32_t> ranks;         // collective: its members, ascending
+  std::string stream;                // logical stream: one communicator per (group, stream)
+  std::uint32_t from = 0, to = 0;    // point_to_point: programs; member i sends to member i
+  std::vector<std::uint32_t> ranks;  // collective: its members, ascending
   bool operator==(const Communicator&) const = default;
 };
 
@@ -212,9 +237,9 @@ struct Plan {
   std::vector<Bucket> buckets;
   std::vector<Communicator> communicators;
   std::vector<Program> programs;
-  std::vector<Provenance> origins;         // of nodes; by `origin_of_node`
+  std::vector<Provenance> origins;  // of nodes; by `origin_of_node`
   std::vector<std::uint32_t> origin_of_node;
-  std::vector<std::string> tag_names;      // by TagId, those that directives added too; empty: the model's
+  std::vector<std::string> tag_names;  // by TagId, with those that directives added
 
   // The program of a rank and the rank's coordinate in it.
   struct Seat {
@@ -224,25 +249,30 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// Rows of a step. Data-parallel rank `part` of `parts` takes a contiguous block; remainders go to the earlier ones. The
-// same rule cuts a block into micro-batches.
+// Rows of a step. Data-parallel rank `part` of `parts` takes a contiguous block; remainders go to
+// the earlier ones. The same rule cuts a block into micro-batches.
 struct Rows {
   std::int64_t begin = 0, count = 0;
 };
 Rows cut_rows(Rows whole, std::uint32_t parts, std::uint32_t part);
 // Rows of micro-batch `microbatch` on coordinate `coordinate` of `program`.
-Rows rows_of(const Plan& plan, const Program& program, std::uint32_t coordinate, std::uint32_t microbatch);
+Rows rows_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
+             std::uint32_t microbatch);
 
-// Bytes that are live on coordinate `coordinate` at most, at any timing (verify/memory.cc has the method).
-std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t program, std::uint32_t coordinate);
+// Bytes that are live on coordinate `coordinate` at most, at any timing (verify/memory.cc has the
+// method).
+std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t program,
+                        std::uint32_t coordinate);
 
-// One line a task; parse(print(p)) gives p again. The hash of the text is the plan's identity.
+// One line a task; parse(print(p)) gives p again (text.h has the form). The hash of the text, 16
+// hexadecimal digits of FNV-1a, is the plan's identity.
 std::string print(const Plan& plan, const ModelGraph& model);
-Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model, const std::string& source);
-std::string hash(const Plan& plan, const ModelGraph& model);  // 16 hexadecimal digits, FNV-1a of the text
+Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model,
+                          const std::string& source);
+std::string hash(const Plan& plan, const ModelGraph& model);
 
-// What a person wants to know at a glance: a table with a line a program (stages, ranks, parameters, tasks of each
-// stream, peak bytes), and the totals.
+// What a person wants to know at a glance: a table with a line a program (stages, ranks,
+// parameters, tasks of each stream, peak bytes), and the totals.
 std::string summary(const Plan& plan, const ModelGraph& model);
 
 struct Plans {
