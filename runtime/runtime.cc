@@ -3,11 +3,11 @@
 
 #include <exception>
 
+#include "runtime/checkpoint/hf.h"
 #include "runtime/data/dataset.h"
 #include "runtime/model/build.h"
 #include "runtime/train/train.h"
 #include "runtime/train/verify.h"
-#include "runtime/train/weights.h"
 
 namespace piper {
 namespace {

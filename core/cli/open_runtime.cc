@@ -7,6 +7,15 @@
 #include <filesystem>
 
 namespace piper {
+namespace {
+
+Runtime* opened = nullptr;
+
+}  // namespace
+
+bool is_runtime_open() {
+  return opened != nullptr;
+}
 
 std::string runtime_file() {
   if (const char* given = ::secure_getenv("PIPER_RUNTIME"); given != nullptr && *given != '\0') {
@@ -18,7 +27,6 @@ std::string runtime_file() {
 }
 
 Expected<Runtime*> open_runtime() {
-  static Runtime* opened = nullptr;
   if (opened != nullptr) {
     return opened;
   }

@@ -15,5 +15,6 @@ std::string runtime_file();
 // Opens it the first time; it stays open until the process ends. Codes: runtime.missing,
 // runtime.load.
 Expected<Runtime*> open_runtime();
+bool is_runtime_open();
 
 }  // namespace piper

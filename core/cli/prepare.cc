@@ -39,6 +39,12 @@ std::string scaled(double value) {
   return text.str();
 }
 
+// "1 rank", "2 ranks"
+std::string counted(std::int64_t count, const std::string& thing) {
+  const bool hissing = thing.ends_with("ch");
+  return std::to_string(count) + ' ' + thing + (count == 1 ? "" : hissing ? "es" : "s");
+}
+
 std::string strategies_text(const Config& config) {
   std::string text;
   for (const StrategyConfig& strategy : config.strategies) {
@@ -81,9 +87,13 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
   PIPER_ASSIGN(CheckedJob checked, check_job(line));
   Job job;
   PIPER_ASSIGN(job.model, model_graph(checked.config));
-  PIPER_ASSIGN(const std::vector<Proposal> proposals,
-               propose(checked.config, job.model, checked.plugins));
-  PIPER_ASSIGN(job.plans, plan(checked.config, job.model, proposals, trace));
+  Diagnostics warnings;
+  const auto proposals = propose(checked.config, job.model, checked.plugins, &warnings);
+  report(warnings);
+  if (!proposals) {
+    return fail(proposals.error());
+  }
+  PIPER_ASSIGN(job.plans, plan(checked.config, job.model, *proposals, trace));
   job.config = std::move(checked.config);
   return job;
 }
@@ -106,23 +116,26 @@ std::string headline(const Job& job) {
   for (const auto& [name, size] : job.config.mesh.axes) {
     mesh += (mesh.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
   }
-  std::size_t tasks = 0;
+  std::int64_t tasks = 0;
   for (const Program& program : job.plans.train.programs) {
-    tasks += program.tasks.size();
+    tasks += static_cast<std::int64_t>(program.tasks.size());
   }
   const TrainingConfig& training = job.config.training;
+  const Plan& plan = job.plans.train;
   std::ostringstream text;
   text << "model       " << job.model.name << ", " << scaled(static_cast<double>(parameters))
        << " parameters, " << to_string(training.dtype) << '\n'
-       << "mesh        " << mesh << " = " << job.plans.train.world
-       << (job.plans.train.world == 1 ? " rank" : " ranks") << " on " << job.config.device << '\n'
-       << "step        " << training.global_batch_size << " rows of " << training.seq_len
-       << " tokens, " << training.microbatches << " micro-batches\n"
+       << "mesh        " << mesh << " = " << counted(plan.world, "rank") << " on "
+       << job.config.device << '\n'
+       << "step        " << counted(training.global_batch_size, "row") << " of "
+       << counted(training.seq_len, "token") << ", "
+       << counted(training.microbatches, "micro-batch") << '\n'
        << "strategies  " << strategies_text(job.config) << '\n'
-       << "plan        " << hash(job.plans.train, job.model) << ", "
-       << job.plans.train.programs.size()
-       << (job.plans.train.programs.size() == 1 ? " program, " : " programs, ") << tasks
-       << " tasks, " << job.plans.train.communicators.size() << " communicators: verified\n";
+       << "plan        " << hash(plan, job.model) << ", "
+       << counted(static_cast<std::int64_t>(plan.programs.size()), "program") << ", "
+       << counted(tasks, "task") << ", "
+       << counted(static_cast<std::int64_t>(plan.communicators.size()), "communicator")
+       << ": verified\n";
   return text.str();
 }
 

@@ -1,3 +1,4 @@
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -17,8 +18,8 @@ std::string last_line(const TrainSummary& summary) {
   text << (summary.interrupted ? "interrupted" : "done") << " steps=" << summary.steps
        << " loss=" << summary.loss << " held_out_loss=" << summary.held_out_loss;
   text.precision(1);
-  text << " tokens_per_second=" << summary.tokens_per_second << " seconds=" << summary.seconds
-       << '\n';
+  text << " tokens_per_second=" << summary.tokens_per_second << " seconds=" << std::setprecision(2)
+       << summary.seconds << '\n';
   return text.str();
 }
 

@@ -41,6 +41,10 @@ void add_verify(CLI::App& program, CommandLine& line) {
   command.add_option("--steps", options->steps, "steps to compare")
       ->type_name("N")
       ->check(at_least(1));
+  command
+      .add_option("--break-scaling", options->break_scaling,
+                  "multiply the run's gradients, so that parity is not met")
+      ->group("");  // for tests: not in the help
   command.callback(
       [&line, options] { line.run = [&line, options] { return verify_job(line, *options); }; });
 }

@@ -1,4 +1,5 @@
-// The job: what a TOML file says, checked and typed. Keys, ranges and help are in one place, schema.cc.
+// The job: what a TOML file says, checked and typed. Keys, ranges and help are in one place,
+// schema.cc.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ struct ModelConfig {
   std::string library;         // a shared library that registers models
   std::string graph;           // a captured graph to plan from; such a job cannot train
   std::vector<std::string> freeze;
-  std::map<std::string, OptionValue> keys;  // what a model declares further (a user's own); typed by the model
+  std::map<std::string, OptionValue>
+      keys;  // what a model declares further (a user's own); typed by the model
   // 0 / unset: from flavor or config.json, else the default of the model.
   std::int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
   std::optional<bool> tied;
@@ -36,8 +38,9 @@ struct ModelConfig {
 };
 
 struct MeshConfig {
-  std::vector<std::pair<std::string, std::uint32_t>> axes;  // outermost first after `order` is applied; always has pp and dp
-  std::uint32_t size(std::string_view axis) const;          // 1 where the axis is not there
+  std::vector<std::pair<std::string, std::uint32_t>>
+      axes;  // outermost first after `order` is applied; always has pp and dp
+  std::uint32_t size(std::string_view axis) const;  // 1 where the axis is not there
   std::uint32_t world() const;
 };
 
@@ -48,12 +51,12 @@ struct TrainingConfig {
   Dataset dataset = Dataset::text;
   std::vector<std::string> dataset_path;  // files, folders or globs
   std::int64_t seq_len = 128;
-  std::int64_t global_batch_size = 16;    // rows a step, over all ranks
-  std::int64_t microbatches = 1;          // of each data-parallel rank's rows
+  std::int64_t global_batch_size = 16;  // rows a step, over all ranks
+  std::int64_t microbatches = 1;        // of each data-parallel rank's rows
   std::int64_t steps = 100;
-  DType dtype = DType::float32;           // of parameters and activations
+  DType dtype = DType::float32;  // of parameters and activations
   std::uint64_t seed = 0;
-  double max_norm = 0;                    // 0 = no clipping
+  double max_norm = 0;  // 0 = no clipping
   NonFinite non_finite = NonFinite::stop;
 };
 
@@ -73,7 +76,8 @@ struct OptimizerConfig {
 
 enum class Decay : std::uint8_t { none, linear, cosine, sqrt };
 
-// As TorchTitan's: linear warm-up, stable, decay over the last `decay_ratio` of the steps down to min_lr_factor.
+// As TorchTitan's: linear warm-up, stable, decay over the last `decay_ratio` of the steps down to
+// min_lr_factor.
 struct LrSchedulerConfig {
   std::int64_t warmup_steps = 0;
   Decay decay_type = Decay::none;
@@ -130,17 +134,18 @@ struct Config {
   std::string device = "cpu";
   std::vector<StrategyConfig> strategies;
 
-  // Where `section.key` was written: the file, or `--section.key=value` for an override. Falls back to the section, then
-  // the file, so a rule about a default still points somewhere.
+  // Where `section.key` was written: the file, or `--section.key=value` for an override. Falls back
+  // to the section, then the file, so a rule about a default still points somewhere.
   Location where(std::string_view dotted_key) const;
   std::map<std::string, Location, std::less<>> locations;
 };
 
-// `overrides` are the texts after the two dashes: "training.steps=3". Relative paths in the file are relative to the
-// working directory. Reports every mistake it can find, not the first alone.
+// `overrides` are the texts after the two dashes: "training.steps=3". Relative paths in the file
+// are relative to the working directory. Reports every mistake it can find, not the first alone.
 Expected<Config> load_config(const std::string& file, const std::vector<std::string>& overrides);
 
-// Index into optimizer.groups of the first group with a matching glob, or groups.size() for the default group.
+// Index into optimizer.groups of the first group with a matching glob, or groups.size() for the
+// default group.
 std::uint32_t optimizer_group(const Config& config, std::string_view parameter);
 
 // `*` matches any text, `?` one character; everything else itself.
@@ -149,7 +154,8 @@ bool glob_matches(std::string_view pattern, std::string_view text);
 // The whole configuration as TOML with every default filled in.
 std::string print(const Config& config);
 
-// The text that identifies the model alone ([model], training.dtype, training.seq_len): the key of the graph cache.
+// The text that identifies the model alone ([model], training.dtype, training.seq_len): the key of
+// the graph cache.
 std::string model_key(const Config& config);
 
 }  // namespace piper

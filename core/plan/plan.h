@@ -147,11 +147,11 @@ struct Buffer {
   enum class Kind : std::uint8_t {
     input,       // value, microbatch: from the data loader
     activation,  // value, microbatch: the output of a forward, or its received copy
-    gradient,  // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes,
-               // or its received copy; a chunk input wants one exactly when such a buffer is among
-               // its backward's writes
-    saved,               // chunk, microbatch: the autograd graph between forward and backward
-    parameter,           // bucket
+    gradient,   // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes,
+                // or its received copy; a chunk input wants one exactly when such a buffer is among
+                // its backward's writes
+    saved,      // chunk, microbatch: the autograd graph between forward and backward
+    parameter,  // bucket
     parameter_gradient,  // bucket: accumulates over micro-batches, zeroed by the update
     optimizer,           // bucket: moments and master weights
     loss_sum,            // sum of token losses of this rank's micro-batches; zeroed by loss_report

@@ -248,6 +248,11 @@ std::string tags_of(const Plan& plan, const ModelGraph& model, ChunkId chunk) {
 
 std::string print(const Plan& plan, const ModelGraph& model) {
   std::string text;
+  std::size_t lines = 100;
+  for (const Program& program : plan.programs) {
+    lines += program.tasks.size() + program.buffers.size();
+  }
+  text.reserve(lines * 100);
   print_to(plan, model, [&text](std::string_view piece) { text += piece; });
   return text;
 }

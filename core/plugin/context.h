@@ -155,11 +155,12 @@ T complete(const T* given) {
   return complete<T>(given, given->struct_size);
 }
 
-// Copies the host's struct into *out, as far as the plugin's version of it goes.
+// Copies the host's struct into *out, as far as the plugin's version of it goes, and says in its
+// struct_size how far that is.
 template <typename T>
 void fill(T* out, const T& whole) {
-  const std::uint32_t size = out->struct_size;
-  std::memcpy(out, &whole, std::min<std::size_t>(size, sizeof(T)));
+  const auto size = std::min<std::uint32_t>(out->struct_size, sizeof(T));
+  std::memcpy(out, &whole, size);
   out->struct_size = size;
 }
 

@@ -18,33 +18,6 @@ Diagnostics placed(Diagnostics diagnostics, const ResolvedStrategy& strategy) {
   return diagnostics;
 }
 
-// Two exclusive claims on one thing.
-Status check_claims(const std::vector<Proposal>& proposals) {
-  std::vector<const Claim*> seen;
-  Diagnostics clashes;
-  for (const Proposal& proposal : proposals) {
-    const std::size_t others = seen.size();
-    for (const Claim& claim : proposal.claims) {
-      for (std::size_t i = 0; i < others; ++i) {
-        if (seen[i]->kind == claim.kind && seen[i]->name == claim.name) {
-          const std::string what =
-              claim.kind == Claim::Kind::axis    ? "mesh axis '" + claim.name + "'"
-              : claim.kind == Claim::Kind::split ? "the split into micro-batches"
-                                                 : "the order of compute";
-          Diagnostic clash = error("plugin.claim",
-                                   "strategies '" + seen[i]->from.plugin + "' and '" +
-                                       claim.from.plugin + "' both claim " + what,
-                                   claim.from.where);
-          clash.note("first claimed here", seen[i]->from.where);
-          clashes.push_back(std::move(clash));
-        }
-      }
-      seen.push_back(&claim);
-    }
-  }
-  return clashes.empty() ? Status() : Status(fail(std::move(clashes)));
-}
-
 }  // namespace
 
 Status check_strategies(const Config& config, const SearchPath& path, Diagnostics* warnings) {
@@ -55,7 +28,7 @@ Status check_strategies(const Config& config, const SearchPath& path, Diagnostic
 Expected<std::vector<Proposal>> propose(const Config& config, const ModelGraph& model,
                                         const SearchPath& path, Diagnostics* warnings) {
   PIPER_ASSIGN(const std::vector<ResolvedStrategy> strategies,
-               resolve_strategies(config, path, warnings));
+               resolve_strategies(config, path, nullptr));
   std::vector<Proposal> proposals;
   Diagnostics mistakes;
   Diagnostics noticed;
@@ -73,7 +46,6 @@ Expected<std::vector<Proposal>> propose(const Config& config, const ModelGraph& 
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  PIPER_TRY(check_claims(proposals));
   if (warnings != nullptr) {
     warnings->insert(warnings->end(), noticed.begin(), noticed.end());
   }

@@ -57,8 +57,9 @@ Status check_strategies(const Config& config, const SearchPath& path,
                         Diagnostics* warnings = nullptr);
 
 // Runs every strategy of the job on the captured model, in the order of the [[strategy]] tables:
-// one Proposal each. Does what check_strategies does first. No strategy sees what another proposed.
-// Not thread-safe; plugins are loaded once and stay until the process ends.
+// one Proposal each. Does what check_strategies does first; `warnings` gets what the plugins
+// themselves warn of. No strategy sees what another proposed. Not thread-safe; plugins are loaded
+// once and stay until the process ends.
 Expected<std::vector<Proposal>> propose(const Config& config, const ModelGraph& model,
                                         const SearchPath& path, Diagnostics* warnings = nullptr);
 

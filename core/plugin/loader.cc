@@ -33,10 +33,6 @@ std::vector<LoadedPlugin*>& loaded_plugins() {
   return *plugins;
 }
 
-std::string text(piper_str given) {
-  return given.ptr == nullptr ? "" : std::string(given.ptr, static_cast<std::size_t>(given.len));
-}
-
 // Between begin and end, the plugin may call the host from this thread.
 void begin(piper_ctx& ctx, piper_ctx::State state) {
   ctx.errors.clear();
@@ -79,8 +75,12 @@ void check_table(piper_ctx& ctx, const piper_plugin* table, const Manifest& mani
                    " bytes, got " + std::to_string(table->struct_size));
     return;
   }
-  const std::string id = text(table->id);
-  const std::string version = text(table->version);
+  std::string id;
+  std::string version;
+  if (!ctx.read("the id in its table", table->id, id) ||
+      !ctx.read("the version in its table", table->version, version)) {
+    return;
+  }
   if (id != manifest.id || version != manifest.version ||
       table->min_host_minor != manifest.abi_minor) {
     ctx.refuse(PIPER_INVALID, "plugin.mismatch",
@@ -104,8 +104,23 @@ void check_table(piper_ctx& ctx, const piper_plugin* table, const Manifest& mani
   }
 }
 
+Status open(LoadedPlugin& plugin, const Manifest& manifest) {
+  try {
+    plugin.library.load(plugin.file,
+                        boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    return {};
+  } catch (const std::exception& failure) {  // the overload with an error code loses the text
+    return fail(error("plugin.load_failed", manifest.id + ": cannot be loaded: " + failure.what()));
+  }
+}
+
 void enter(LoadedPlugin& plugin, const Manifest& manifest) {
   piper_ctx& ctx = plugin.ctx;
+  if (!plugin.library.has(PIPER_ENTRY_NAME)) {
+    plugin.failure = {error("plugin.no_entry", manifest.id + ": the library exports no " +
+                                                   std::string(PIPER_ENTRY_NAME))};
+    return;
+  }
   const auto entry =
       &plugin.library.get<const piper_plugin*(const piper_base*, piper_ctx*)>(PIPER_ENTRY_NAME);
   begin(ctx, piper_ctx::State::scanning);
@@ -124,20 +139,11 @@ void enter(LoadedPlugin& plugin, const Manifest& manifest) {
   }
 }
 
-Status open(LoadedPlugin& plugin, const Manifest& manifest) {
-  try {
-    plugin.library.load(plugin.file,
-                        boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  } catch (
-      const std::exception& failure) {  // the overload with an error code loses the loader's text
-    return fail(error("plugin.load_failed", manifest.id + ": cannot be loaded: " + failure.what()));
+Expected<LoadedPlugin*> result(LoadedPlugin* plugin) {
+  if (!plugin->failure.empty()) {
+    return fail(plugin->failure);
   }
-  if (!plugin.library.has(PIPER_ENTRY_NAME)) {
-    return fail(error("plugin.no_entry",
-                      manifest.id + ": the library exports no " + std::string(PIPER_ENTRY_NAME)));
-  }
-  enter(plugin, manifest);
-  return {};
+  return plugin;
 }
 
 }  // namespace
@@ -147,27 +153,21 @@ Expected<LoadedPlugin*> load_plugin(const PluginInfo& info) {
   if (::stat(info.file.c_str(), &status) != 0) {
     return fail(error("plugin.unreadable", info.manifest.id + ": the file has gone"));
   }
-  LoadedPlugin* plugin = nullptr;
   for (LoadedPlugin* known : loaded_plugins()) {
     if (known->device == status.st_dev && known->inode == status.st_ino) {
-      plugin = known;
+      return result(known);
     }
   }
-  if (plugin == nullptr) {
-    plugin = new LoadedPlugin;  // for the life of the process
-    plugin->device = status.st_dev;
-    plugin->inode = status.st_ino;
-    plugin->file = info.file;
-    plugin->ctx.plugin = info.manifest.id;
-    loaded_plugins().push_back(plugin);
-    if (Status opened = open(*plugin, info.manifest); !opened) {
-      plugin->failure = std::move(opened.error());
-    }
-  }
-  if (!plugin->failure.empty()) {
-    return fail(plugin->failure);
-  }
-  return plugin;
+  auto plugin = std::make_unique<LoadedPlugin>();
+  plugin->device = status.st_dev;
+  plugin->inode = status.st_ino;
+  plugin->file = info.file;
+  plugin->ctx.plugin = info.manifest.id;
+  PIPER_TRY(open(*plugin, info.manifest));
+  // From here on the library is mapped, so the inode stays its own.
+  loaded_plugins().push_back(plugin.release());
+  enter(*loaded_plugins().back(), info.manifest);
+  return result(loaded_plugins().back());
 }
 
 Expected<Proposal> call_plan(LoadedPlugin& plugin, const ResolvedStrategy& strategy,

@@ -55,16 +55,18 @@ class Accesses {
   }
 
   void run() {
-    for (std::uint32_t b = 0; b < program_.buffers.size() && !report_.full(); ++b) {
-      buffer_ = &program_.buffers[b];
-      const auto uses = accesses_.of(b);
-      if (!uses.empty()) {
-        stages(uses);
-        same_stage(uses);
+    const std::size_t errors = report_.count();
+    for_each_buffer([this](Uses uses) {
+      stages(uses);
+      same_stage(uses);
+    });
+    // What is out of order in one period would only be said again of two.
+    if (report_.count() == errors) {
+      for_each_buffer([this](Uses uses) {
         if (buffer_->persistent()) {
           next_period(uses);
         }
-      }
+      });
     }
   }
 
@@ -72,20 +74,35 @@ class Accesses {
   static constexpr std::uint32_t kNobody = 0xffffffff;
   using Uses = std::span<const AccessIndex::Access>;
 
+  template <typename Check>
+  void for_each_buffer(Check check) {
+    for (std::uint32_t b = 0; b < program_.buffers.size() && !report_.full(); ++b) {
+      buffer_ = &program_.buffers[b];
+      if (const Uses uses = accesses_.of(b); !uses.empty()) {
+        check(uses);
+      }
+    }
+  }
+
   std::uint32_t stage(AccessIndex::Access use) const {
     return stage_of(buffer_->kind, program_.tasks[use.task].op, use.writes != 0);
   }
   std::string task(std::uint32_t task) const { return report_.task({id_, task}); }
   std::string name() const { return report_.buffer(*buffer_); }
 
-  // Every use must be after the last use, on each stream, of the stage before it.
+  // Every use must be after the last use, on each stream, of the stage before it. (Uses come in the
+  // order of the sequence, so the last one that is seen is the last of its stream.)
   void stages(Uses uses) {
     std::uint32_t stages_used = 0;
+    std::uint32_t written = 0, repeated = 0;
     for (const AccessIndex::Access use : uses) {
-      std::uint32_t& last = last_[stage(use)][order_.stream(use.task)];
-      last = last == kNobody ? use.task : std::max(last, use.task);
-      stages_used |= 1u << stage(use);
+      const std::uint32_t bit = 1u << stage(use);
+      repeated |= stages_used & bit;
+      written |= use.writes != 0 ? bit : 0;
+      last_[stage(use)][order_.stream(use.task)] = use.task;
+      stages_used |= bit;
     }
+    contended_ = written & repeated;
     if ((stages_used & (stages_used - 1)) != 0) {
       for (const AccessIndex::Access use : uses) {
         const std::uint32_t own = stage(use);
@@ -93,7 +110,9 @@ class Accesses {
         while (before > 0 && (stages_used & (1u << (before - 1))) == 0) {
           --before;
         }
-        if (before > 0) {
+        // An update follows the norm since it reads the norm; said there.
+        const bool is_known = buffer_->kind == Kind::parameter_gradient && own == 3 && before == 3;
+        if (before > 0 && !is_known) {
           after(use, before - 1);
         }
       }
@@ -123,7 +142,7 @@ class Accesses {
     } else if (buffer_->kind == Kind::parameter_gradient) {
       code = op == Op::update ? "plan.update" : "plan.reduction";
       text = task(second) + " uses " + name() + " which " + task(first) +
-             (program_.tasks[first].op == Op::grad_norm ? " reads" : " contributes to");
+             (program_.tasks[first].op == Op::all_reduce ? " reduces" : " contributes to");
     } else {
       text = task(second) + " reads " + name() + " which " + task(first) + " writes";
     }
@@ -139,6 +158,9 @@ class Accesses {
   // read after the last write; of one stage only, the rest is known already.
   void same_stage(Uses uses) {
     for (std::uint32_t s = 0; s < kMostStages; ++s) {
+      if ((contended_ & (1u << s)) == 0) {
+        continue;
+      }
       std::uint32_t writer = kNobody;
       bool has_readers = false;
       for (const AccessIndex::Access use : uses) {
@@ -186,9 +208,9 @@ class Accesses {
     bool is_written = false;
     for (const AccessIndex::Access use : uses) {
       const std::uint32_t s = order_.stream(use.task);
-      last_use[s] = last_use[s] == kNobody ? use.task : std::max(last_use[s], use.task);
+      last_use[s] = use.task;
       if (use.writes != 0) {
-        last_write[s] = last_write[s] == kNobody ? use.task : std::max(last_write[s], use.task);
+        last_write[s] = use.task;
         is_written = true;
       }
     }
@@ -220,6 +242,7 @@ class Accesses {
   const Buffer* buffer_ = nullptr;
   std::array<std::vector<std::uint32_t>, kMostStages> last_;  // by stage and stream: the last use
   std::vector<std::uint32_t> reader_;                         // by stream: the last reader
+  std::uint32_t contended_ = 0;  // stages of the buffer with several uses, one of which writes
   std::string last_text_;
 };
 

@@ -83,23 +83,26 @@ void BufferMap::build(Report& report, std::uint32_t program_id) {
   buckets_.assign(plan_.buckets.size() * 3, none<BufferId>());
   singles_.assign(static_cast<std::size_t>(Kind::grad_norm) + 1, none<BufferId>());
   const Program& program = plan_.programs[program_id];
+  const auto bad = [&](std::uint32_t b, const std::string& message) {
+    report.add("plan.form", "program " + std::to_string(program_id) + ": buffer " +
+                                std::to_string(b) + " (" +
+                                std::string(to_string(program.buffers[b].kind)) + ") " + message);
+  };
   for (std::uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
-    const std::string name = "program " + std::to_string(program_id) + ": buffer " +
-                             std::to_string(b) + " (" + std::string(to_string(buffer.kind)) + ")";
     BufferId* const entry = place(buffer);
     if (entry == nullptr) {
-      report.add("plan.form", name + " does not say what it holds");
+      bad(b, "does not say what it holds");
       continue;
     }
     if (valid(*entry)) {
-      report.add("plan.form", name + " holds " + report.buffer(buffer) + ", as buffer " +
-                                  std::to_string(index(*entry)) + " does");
+      bad(b, "holds " + report.buffer(buffer) + ", as buffer " + std::to_string(index(*entry)) +
+                 " does");
     }
     *entry = static_cast<BufferId>(b);
     const bool lives_on = buffer.kind > Kind::saved;
     if (lives_on && (valid(buffer.alloc) || valid(buffer.free))) {
-      report.add("plan.form", name + " lives as long as the job, but a task allocates or frees it");
+      bad(b, "lives as long as the job, but a task allocates or frees it");
     } else if (!lives_on && (!valid(buffer.alloc) || !valid(buffer.free))) {
       report.add("plan.release",
                  "program " + std::to_string(program_id) + ": " + report.buffer(buffer) +

@@ -51,23 +51,15 @@ class Release {
   }
 
   void users(std::uint32_t id, const Buffer& buffer) {
-    const std::uint32_t alloc = index(buffer.alloc), free = index(buffer.free);
-    std::uint32_t last = alloc;
+    const std::uint32_t free = index(buffer.free);
+    std::uint32_t last = free;
     for (const AccessIndex::Access use : accesses_.of(id)) {
-      if (use.task != alloc && !order_.before(alloc, use.task)) {
-        bad(use.task,
-            "uses " + report_.buffer(buffer) + " before " + task(alloc) + " has allocated it");
-        return;
-      }
       if (use.task != free && use.task != last && !order_.before(use.task, free)) {
         bad(free,
             "frees " + report_.buffer(buffer) + " while " + task(use.task) + " may still use it");
         return;
       }
       last = use.task;
-    }
-    if (alloc != free && !order_.before(alloc, free)) {
-      bad(free, "frees " + report_.buffer(buffer) + " before " + task(alloc) + " has allocated it");
     }
   }
 

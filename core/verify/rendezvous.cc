@@ -1,9 +1,13 @@
-// plan.deadlock: with sends that hold nothing, a message ends when both ends are there, and a
-// collective when all members are. Each such group of tasks is one step, so the plan cannot hang at
-// any timing exactly if the streams, waits and groups have no cycle. The plan is run as blocked
-// streams: each stream is blocked on one thing, and a list through the streams says who is blocked
-// on what; where nothing can run, following the blocks gives the cycle. Ranks of one program do the
-// same, so each program runs once. Two periods, since waits may reach back one.
+// plan.deadlock, and plan.collective_order across communicators.
+//
+// With sends that hold nothing, a message ends when both ends are there, and a collective when all
+// members are. Each such group of tasks is one step, so the plan cannot hang at any timing exactly
+// if the streams, waits and groups have no cycle. The plan is run as blocked streams: each stream
+// is blocked on one thing, and a list through the streams says who is blocked on what; where
+// nothing can run, following the blocks gives the cycle.
+//
+// Ranks of one program do the same, so each program runs once. One period is enough: waits for the
+// period before only ever point forward in time, so a cycle lies within one period.
 #include <algorithm>
 #include <string>
 
@@ -17,7 +21,7 @@ constexpr std::uint32_t kNobody = 0xffffffff;
 class Rendezvous {
  public:
   // `pairs`: do messages wait for their peer? Collectives always wait for all members.
-  Rendezvous(const Report& report, bool pairs) : report_(report), plan_(report.plan) {
+  Rendezvous(const Plan& plan, bool pairs) : plan_(plan) {
     number();
     group_collectives();
     if (pairs) {
@@ -29,7 +33,7 @@ class Rendezvous {
   // Tasks that wait for each other in a circle: each blocked, with the task it waits for.
   struct Block {
     TaskPlace blocked, awaited;
-    enum class Why : std::uint8_t { wait, previous, group } why;
+    bool by_group = false;  // the other end of a message, or another member; else a wait
   };
   std::vector<Block> cycle() const;
 
@@ -39,45 +43,37 @@ class Rendezvous {
   void group_messages();
   void step(std::uint32_t stream);
   void finish(std::uint32_t task);
-  bool is_done(std::uint32_t task, std::uint32_t period) const {
-    const std::uint32_t s = stream_[task];
-    return done_[s] > std::uint64_t{period} * count(s) + (task - begin_[s]);
-  }
-  std::uint32_t count(std::uint32_t s) const { return begin_[s + 1] - begin_[s]; }
-  std::uint32_t head(std::uint32_t s) const { return begin_[s] + done_[s] % count(s); }
-  std::uint32_t period(std::uint32_t s) const { return done_[s] / count(s); }
+  Block block_of(std::uint32_t stream) const;
+  bool is_done(std::uint32_t task) const { return head_[stream_[task]] > task; }
   TaskPlace place(std::uint32_t task) const {
-    const auto program = static_cast<std::uint32_t>(
-        std::upper_bound(first_task_.begin(), first_task_.end(), task) - first_task_.begin() - 1);
+    const std::uint32_t program = program_[stream_[task]];
     return {program, task - first_task_[program]};
   }
-  Block block_of(std::uint32_t stream) const;
 
-  const Report& report_;
+  // Tasks and streams are numbered across programs.
   const Plan& plan_;
-  std::vector<std::uint32_t> first_task_;  // by program: its first task among all tasks
-  std::vector<std::uint32_t> begin_;   // by stream of all programs that has tasks: its first task
-  std::vector<std::uint32_t> stream_;  // by task
-  std::vector<std::uint32_t> group_;   // by task: its group, or kNobody
+  std::vector<std::uint32_t> first_task_;      // by program
+  std::vector<std::uint32_t> program_;         // by stream
+  std::vector<std::uint32_t> begin_;           // by stream: its first task; then the number of all
+  std::vector<std::uint32_t> stream_;          // by task
+  std::vector<std::uint32_t> group_;           // by task: its group, or kNobody
   std::vector<std::uint32_t> next_member_;     // by task: the next of its group, in a ring
-  std::vector<std::uint32_t> size_, missing_;  // by group: members, and those not there yet
-  std::vector<std::uint32_t> done_;     // by stream: tasks that have ended, over both periods
-  std::vector<std::uint32_t> waiting_;  // by task: first stream that waits for it
-  std::vector<std::uint32_t> next_;     // by stream: the next that waits for the same
-  std::vector<bool> is_there_;          // by stream: its head waits for its group
+  std::vector<std::uint32_t> missing_;         // by group: members that are not there yet
+  std::vector<std::uint32_t> head_;            // by stream: its next task
+  std::vector<std::uint32_t> waiting_, next_;  // by task: a stream that waits for it; and the next
+  std::vector<bool> is_there_;                 // by stream: its head waits for its group
   std::vector<std::uint32_t> runnable_;
 };
 
 void Rendezvous::number() {
   std::uint32_t next = 0;
-  for (const Program& program : plan_.programs) {
+  for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
     first_task_.push_back(next);
-    for (const Stream& stream : program.streams) {
-      if (stream.tasks.count > 0) {
-        begin_.push_back(next + stream.tasks.begin);
-      }
+    for (const Stream& stream : plan_.programs[p].streams) {
+      begin_.push_back(next + stream.tasks.begin);
+      program_.push_back(p);
     }
-    next += static_cast<std::uint32_t>(program.tasks.size());
+    next += static_cast<std::uint32_t>(plan_.programs[p].tasks.size());
   }
   begin_.push_back(next);
   stream_.resize(next);
@@ -105,9 +101,9 @@ void Rendezvous::group_collectives() {
     }
     for (std::uint32_t c = 0; c < launch.size(); ++c) {
       if (launch[c] > 0 && first_group[c] == kNobody) {
-        first_group[c] = static_cast<std::uint32_t>(size_.size());
-        size_.resize(size_.size() + launch[c], 0);
-        last_member.resize(size_.size(), kNobody);
+        first_group[c] = static_cast<std::uint32_t>(missing_.size());
+        missing_.resize(missing_.size() + launch[c], 0);
+        last_member.resize(missing_.size(), kNobody);
       }
     }
     std::fill(launch.begin(), launch.end(), 0);
@@ -119,7 +115,7 @@ void Rendezvous::group_collectives() {
       const std::uint32_t group = first_group[c] + launch[c]++;
       const std::uint32_t id = first_task_[p] + t;
       group_[id] = group;
-      ++size_[group];
+      ++missing_[group];
       const std::uint32_t last = last_member[group];
       next_member_[id] = last == kNobody ? id : next_member_[last];
       if (last != kNobody) {
@@ -145,19 +141,18 @@ void Rendezvous::group_messages() {
       const Task& task = plan_.programs[p].tasks[t];
       if (task.op == Op::recv) {
         const std::uint32_t recv = first_task_[p] + t, send = send_of[index(task.peer)];
-        group_[recv] = group_[send] = static_cast<std::uint32_t>(size_.size());
+        group_[recv] = group_[send] = static_cast<std::uint32_t>(missing_.size());
         next_member_[recv] = send;
         next_member_[send] = recv;
-        size_.push_back(2);
+        missing_.push_back(2);
       }
     }
   }
 }
 
 bool Rendezvous::run() {
-  const auto streams = static_cast<std::uint32_t>(begin_.size() - 1);
-  missing_ = size_;
-  done_.assign(streams, 0);
+  const auto streams = static_cast<std::uint32_t>(program_.size());
+  head_.assign(begin_.begin(), begin_.end() - 1);
   waiting_.assign(stream_.size(), kNobody);
   next_.assign(streams, kNobody);
   is_there_.assign(streams, false);
@@ -169,27 +164,18 @@ bool Rendezvous::run() {
     runnable_.pop_back();
     step(s);
   }
-  for (std::uint32_t s = 0; s < streams; ++s) {
-    if (done_[s] < 2 * count(s)) {
-      return false;
-    }
-  }
-  return true;
+  return std::equal(head_.begin(), head_.end(), begin_.begin() + 1);
 }
 
 // Runs a stream until it is at its end or blocked.
 void Rendezvous::step(std::uint32_t s) {
-  while (done_[s] < 2 * count(s) && !is_there_[s]) {
-    const std::uint32_t t = head(s);
-    const std::uint32_t now = period(s);
-    const TaskPlace at = place(t);
-    const Program& program = plan_.programs[at.program];
-    for (const Wait& wait : program.waits_of(program.tasks[at.task])) {
-      if (wait.previous && now == 0) {
-        continue;
-      }
-      const std::uint32_t awaited = first_task_[at.program] + index(wait.task);
-      if (!is_done(awaited, wait.previous ? now - 1 : now)) {
+  const Program& program = plan_.programs[program_[s]];
+  const std::uint32_t first = first_task_[program_[s]];
+  while (head_[s] < begin_[s + 1] && !is_there_[s]) {
+    const std::uint32_t t = head_[s];
+    for (const Wait& wait : program.waits_of(program.tasks[t - first])) {
+      const std::uint32_t awaited = first + index(wait.task);
+      if (!wait.previous && !is_done(awaited)) {
         next_[s] = waiting_[awaited];
         waiting_[awaited] = s;
         return;
@@ -204,7 +190,6 @@ void Rendezvous::step(std::uint32_t s) {
     if (--missing_[group] > 0) {
       return;
     }
-    missing_[group] = size_[group];
     std::uint32_t member = t;
     do {
       is_there_[stream_[member]] = false;
@@ -217,38 +202,33 @@ void Rendezvous::step(std::uint32_t s) {
   }
 }
 
-// A stream that waits for this task looks again; it may wait for it in the other period.
 void Rendezvous::finish(std::uint32_t task) {
-  ++done_[stream_[task]];
-  std::uint32_t woken = waiting_[task];
-  waiting_[task] = kNobody;
-  while (woken != kNobody) {
+  ++head_[stream_[task]];
+  for (std::uint32_t woken = waiting_[task]; woken != kNobody; woken = next_[woken]) {
     runnable_.push_back(woken);
-    woken = next_[woken];
   }
 }
 
 Rendezvous::Block Rendezvous::block_of(std::uint32_t s) const {
-  const std::uint32_t t = head(s);
-  const std::uint32_t now = period(s);
+  const std::uint32_t t = head_[s];
   const TaskPlace at = place(t);
   const Program& program = plan_.programs[at.program];
   for (const Wait& wait : program.waits_of(program.tasks[at.task])) {
     const std::uint32_t awaited = first_task_[at.program] + index(wait.task);
-    if (!(wait.previous && now == 0) && !is_done(awaited, wait.previous ? now - 1 : now)) {
-      return {at, place(awaited), wait.previous ? Block::Why::previous : Block::Why::wait};
+    if (!wait.previous && !is_done(awaited)) {
+      return {at, place(awaited), false};
     }
   }
   std::uint32_t member = next_member_[t];
-  while (is_there_[stream_[member]] && head(stream_[member]) == member) {
+  while (is_there_[stream_[member]] && head_[stream_[member]] == member) {
     member = next_member_[member];
   }
-  return {at, place(member), Block::Why::group};
+  return {at, place(member), true};
 }
 
 std::vector<Rendezvous::Block> Rendezvous::cycle() const {
   std::uint32_t s = 0;
-  while (done_[s] == 2 * count(s)) {
+  while (head_[s] == begin_[s + 1]) {
     ++s;
   }
   std::vector<std::uint32_t> path;
@@ -266,12 +246,12 @@ std::vector<Rendezvous::Block> Rendezvous::cycle() const {
 }  // namespace
 
 void check_rendezvous(Report& report) {
-  Rendezvous all(report, true);
+  Rendezvous all(report.plan, true);
   if (all.run()) {
     return;
   }
   // Would the collectives alone be stuck? Then no global order has them all.
-  Rendezvous collectives(report, false);
+  Rendezvous collectives(report.plan, false);
   const bool has_order = collectives.run();
   const auto cycle = (has_order ? all : collectives).cycle();
   Diagnostic diagnostic =
@@ -285,16 +265,14 @@ void check_rendezvous(Report& report) {
     const TaskPlace next = cycle[(i + 1) % cycle.size()].blocked;
     const TaskPlace awaited = cycle[i].awaited;
     const Op op = report.plan.programs[awaited.program].tasks[awaited.task].op;
-    const char* const needs = cycle[i].why != Rendezvous::Block::Why::group ? " waits for "
-                              : op == Op::recv                              ? " needs its receive, "
-                              : op == Op::send                              ? " needs its send, "
-                                               : " needs the other member, ";
-    diagnostic.note(
-        report.task(cycle[i].blocked) + needs + report.task(awaited) +
-        (cycle[i].why == Rendezvous::Block::Why::previous ? " of the period before" : "") +
-        (next.task == awaited.task && next.program == awaited.program
-             ? ""
-             : ", which comes after " + report.task(next)));
+    const char* const needs = !cycle[i].by_group ? " waits for "
+                              : op == Op::recv   ? " needs its receive, "
+                              : op == Op::send   ? " needs its send, "
+                                                 : " needs the other member, ";
+    diagnostic.note(report.task(cycle[i].blocked) + needs + report.task(awaited) +
+                    (next.task == awaited.task && next.program == awaited.program
+                         ? ""
+                         : ", which comes after " + report.task(next)));
   }
   report.add(std::move(diagnostic));
 }

@@ -60,6 +60,9 @@ std::string Report::ranks(const std::vector<std::uint32_t>& ranks) const {
 
 std::string Report::buffer(const Buffer& buffer) const {
   std::string text(to_string(buffer.kind));
+  if (buffer.kind >= Buffer::Kind::loss_sum) {
+    return "buffer " + text;
+  }
   if (valid(buffer.value)) {
     text += " %" + std::to_string(index(buffer.value));
   }

@@ -27,6 +27,7 @@ class Report {
   const ModelGraph& model;
 
   bool ok() const { return errors_.empty(); }
+  std::size_t count() const { return errors_.size(); }
   bool full() const { return errors_.size() >= kMostErrors; }
   Status result();
 

@@ -56,8 +56,8 @@ void check_collectives(Report& report);
 // plan.reduction and plan.update: how often, and over whom.
 void check_gradients(Report& report);
 
-// plan.deadlock, and plan.collective_order across communicators: runs two periods with sends that
-// hold nothing. Needs matched sends and equal sequences of collectives.
+// plan.deadlock, and plan.collective_order across communicators: runs the plan with sends that hold
+// nothing. Needs matched sends and equal sequences of collectives.
 void check_rendezvous(Report& report);
 
 }  // namespace piper

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/plan/text.h"
-#include "core/verify/buffer_map.h"
+#include "core/verify/expected_accesses.h"
 #include "core/verify/rules.h"
 
 namespace piper {
@@ -19,20 +19,14 @@ class Tasks {
       : report_(report),
         plan_(report.plan),
         model_(report.model),
-        facts_(facts),
-        map_(plan_, model_),
+        expected_(plan_, model_, facts),
         passes_(plan_.chunks.size() * plan_.microbatches * kPasses, 0) {
-    consumers_.resize(model_.values.size());
-    for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
-      for (const ValueId input : plan_.chunks[c].inputs) {
-        consumers_[index(input)].push_back(static_cast<ChunkId>(c));
-      }
-      loss_programs_.resize(plan_.programs.size(), false);
-      if (plan_.chunks[c].has_loss) {
-        loss_programs_[plan_.chunks[c].program] = true;
+    loss_programs_.resize(plan_.programs.size(), false);
+    for (const Chunk& chunk : plan_.chunks) {
+      if (chunk.has_loss) {
+        loss_programs_[chunk.program] = true;
       }
     }
-    loss_programs_.resize(plan_.programs.size(), false);
   }
 
   void run() {
@@ -50,7 +44,7 @@ class Tasks {
   void program(std::uint32_t id) {
     program_ = &plan_.programs[id];
     at_.program = id;
-    map_.build(report_, id);
+    expected_.build(report_, id);
     buffer_sizes();
     producer_.assign(program_->buffers.size(), kNobody);
     std::size_t counts = 0, norms = 0, reports = 0;
@@ -60,10 +54,9 @@ class Tasks {
       counts += task_->op == Op::token_count ? 1 : 0;
       norms += task_->op == Op::grad_norm ? 1 : 0;
       reports += task_->op == Op::loss_report ? 1 : 0;
-      reads_.clear();
-      writes_.clear();
-      if (expect()) {
-        compare(reads_, program_->reads_of(*task_), "read");
+      if (may_be_here()) {
+        expected_.find(*task_);
+        compare(expected_.reads(), program_->reads_of(*task_), "read");
         compare_writes();
       }
       produce();
@@ -118,17 +111,8 @@ class Tasks {
     }
   }
 
-  void read(BufferId buffer) { reads_.push_back(buffer); }
-  void write(BufferId buffer) { writes_.push_back(buffer); }
-  void change(BufferId buffer) {
-    read(buffer);
-    write(buffer);
-  }
-  bool is_trained(BucketId bucket) const { return !plan_.buckets[index(bucket)].frozen; }
-
-  // Fills reads_ and writes_ with what the task must access; none for a buffer that is not there.
   // False, with an error, for a task that has no place in this plan.
-  bool expect() {
+  bool may_be_here() {
     switch (task_->op) {
       case Op::forward:
       case Op::backward:
@@ -139,36 +123,14 @@ class Tasks {
       case Op::recv:
         return expect_message();
       case Op::input:
-        for (std::uint32_t b = 0; b < program_->buffers.size(); ++b) {
-          if (program_->buffers[b].kind == Kind::input) {
-            write(static_cast<BufferId>(b));
-          }
-        }
         return true;
       case Op::token_count:
-        if (loss_programs_[at_.program]) {
-          for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
-            read(map_.value(model_.labels, m));
-          }
-          write(map_.single(Kind::token_count));
-        }
-        return expect_communicator();
       case Op::loss_report:
-        if (loss_programs_[at_.program]) {
-          change(map_.single(Kind::loss_sum));
-          read(map_.single(Kind::token_count));
-        }
         return expect_communicator();
       case Op::all_reduce:
       case Op::update:
         return expect_bucket();
       case Op::grad_norm:
-        for (const BucketId bucket : program_->buckets) {
-          if (is_trained(bucket)) {
-            read(map_.bucket(Kind::parameter_gradient, bucket));
-          }
-        }
-        write(map_.single(Kind::grad_norm));
         return expect_training() && expect_communicator();
       default:
         bad_task("is of a kind that has no rule");
@@ -236,76 +198,7 @@ class Tasks {
     if (count < 2) {
       ++count;
     }
-    if (task_->op == Op::forward) {
-      forward(chunk);
-    } else {
-      backward(chunk);
-    }
     return true;
-  }
-
-  void forward(const Chunk& chunk) {
-    for (const ValueId input : chunk.inputs) {
-      read(map_.value(input, task_->microbatch));
-    }
-    for (const BucketId bucket : chunk.buckets) {
-      read(map_.bucket(Kind::parameter, bucket));
-    }
-    outputs(chunk, writes_);
-    if (trains() && chunk.has_backward) {
-      write(map_.saved(task_->chunk, task_->microbatch));
-    }
-    if (chunk.has_loss) {
-      change(map_.single(Kind::loss_sum));
-    }
-  }
-
-  void outputs(const Chunk& chunk, std::vector<BufferId>& list) const {
-    for (const ValueId output : chunk.outputs) {
-      if (output != model_.loss) {
-        list.push_back(map_.value(output, task_->microbatch));
-      }
-    }
-  }
-
-  void backward(const Chunk& chunk) {
-    const std::uint32_t m = task_->microbatch;
-    for (const ValueId input : chunk.inputs) {
-      read(map_.value(input, m));
-    }
-    if (task_->op == Op::backward_weight) {
-      read(map_.saved(task_->chunk, m));
-    } else {
-      for (const BucketId bucket : chunk.buckets) {
-        read(map_.bucket(Kind::parameter, bucket));
-      }
-      outputs(chunk, reads_);
-      read(map_.saved(task_->chunk, m));
-      for (const ValueId output : chunk.outputs) {
-        for (const ChunkId consumer : consumers_[index(output)]) {
-          if (facts_.computes_gradient(plan_, output, consumer)) {
-            read(map_.gradient(output, m, consumer));
-          }
-        }
-      }
-      if (chunk.has_loss) {
-        read(map_.single(Kind::token_count));
-      }
-      for (const ValueId input : chunk.inputs) {
-        if (facts_.computes_gradient(plan_, input, task_->chunk)) {
-          write(map_.gradient(input, m, task_->chunk));
-        }
-      }
-    }
-    if (task_->op == Op::backward_input) {
-      write(map_.saved(task_->chunk, m));
-      return;
-    }
-    for (const BucketId bucket : chunk.buckets) {
-      if (is_trained(bucket)) {
-        change(map_.bucket(Kind::parameter_gradient, bucket));
-      }
-    }
   }
 
   bool expect_message() {
@@ -316,10 +209,6 @@ class Tasks {
       bad_task("has no value, no peer or no point-to-point communicator");
       return false;
     }
-    const BufferId buffer = valid(task_->chunk)
-                                ? map_.gradient(task_->value, task_->microbatch, task_->chunk)
-                                : map_.value(task_->value, task_->microbatch);
-    (task_->op == Op::send ? reads_ : writes_).push_back(buffer);
     if (task_->bytes != model_.value(task_->value).bytes()) {
       bad_task("moves another number of bytes than its value has");
     }
@@ -336,23 +225,20 @@ class Tasks {
     }
     const auto& buckets = program_->buckets;
     const bool is_home = std::find(buckets.begin(), buckets.end(), task_->bucket) != buckets.end();
-    if (!is_home || !is_trained(task_->bucket)) {
+    if (!is_home || plan_.buckets[index(task_->bucket)].frozen) {
       report_.add(task_->op == Op::update ? "plan.update" : "plan.reduction",
                   report_.task(at_) + (is_home ? " is of a frozen bucket"
                                                : " is of a bucket that does not live there"),
                   at_);
       return false;
     }
-    const BufferId gradient = map_.bucket(Kind::parameter_gradient, task_->bucket);
-    if (task_->op == Op::all_reduce) {
-      change(gradient);
-      return expect_communicator();
+    if (task_->op == Op::update) {
+      return true;
     }
-    read(map_.single(Kind::grad_norm));
-    change(map_.bucket(Kind::parameter, task_->bucket));
-    change(gradient);
-    change(map_.bucket(Kind::optimizer, task_->bucket));
-    return true;
+    if (task_->bytes != Affine{0, plan_.buckets[index(task_->bucket)].gradient_bytes()}) {
+      bad_task("moves another number of bytes than its bucket's gradient has");
+    }
+    return expect_communicator();
   }
 
   // The inputs of a program are delivered at once, in any order.
@@ -363,7 +249,8 @@ class Tasks {
       sorted.assign(got.begin(), got.end());
       std::sort(sorted.begin(), sorted.end());
     }
-    compare(writes_, task_->op == Op::input ? std::span<const BufferId>(sorted) : got, "write");
+    compare(expected_.writes(), task_->op == Op::input ? std::span<const BufferId>(sorted) : got,
+            "write");
   }
 
   // Equal lists pass at once; else one error says what is missing, or too much.
@@ -384,8 +271,7 @@ class Tasks {
     }
     for (const BufferId buffer : got) {
       if (std::count(expected.begin(), expected.end(), buffer) == 0) {
-        bad_task(verb + "s " + report_.buffer(program_->buffer(buffer)) +
-                 ", which is no business of it");
+        bad_task(verb + "s " + report_.buffer(program_->buffer(buffer)) + ", which it should not");
         return;
       }
     }
@@ -405,6 +291,12 @@ class Tasks {
                  report_.task({at_.program, producer}));
       }
       producer = at_.task;
+      if (index(buffer.alloc) != at_.task) {
+        report_.add("plan.release",
+                    report_.task(at_) + " fills " + report_.buffer(buffer) + ", which " +
+                        report_.task({at_.program, index(buffer.alloc)}) + " allocates",
+                    at_);
+      }
     }
   }
 
@@ -417,16 +309,15 @@ class Tasks {
       const bool has_backward = trains() && plan_.chunks[c].has_backward;
       for (std::uint32_t m = 0; m < plan_.microbatches && !report_.full(); ++m) {
         const std::uint8_t* const count = passes_.data() + pass_of(c, m);
-        const std::string which =
-            tags_of(plan_, model_, static_cast<ChunkId>(c)) + " mb " + std::to_string(m);
         if (count[0] != 1) {
-          bad(which + ": expected one forward, got " + (count[0] == 0 ? "none" : "several"));
+          bad(pass_name(c, m) + ": expected one forward, got " +
+              (count[0] == 0 ? "none" : "several"));
         }
         const bool is_whole = count[1] == 1 && count[2] == 0 && count[3] == 0;
         const bool is_split = count[1] == 0 && count[2] == 1 && count[3] == 1;
         const bool is_absent = count[1] + count[2] + count[3] == 0;
         if (has_backward ? !(is_whole || is_split) : !is_absent) {
-          bad(which + ": expected " +
+          bad(pass_name(c, m) + ": expected " +
               (has_backward ? "one backward, or one backward_input and one backward_weight"
                             : "no backward") +
               ", got " + amount(count[1]) + " backward, " + amount(count[2]) +
@@ -434,6 +325,11 @@ class Tasks {
         }
       }
     }
+  }
+
+  std::string pass_name(std::uint32_t chunk, std::uint32_t microbatch) const {
+    return tags_of(plan_, model_, static_cast<ChunkId>(chunk)) + " mb " +
+           std::to_string(microbatch);
   }
 
   static std::string amount(std::uint8_t count) {
@@ -445,16 +341,13 @@ class Tasks {
   Report& report_;
   const Plan& plan_;
   const ModelGraph& model_;
-  const ModelFacts& facts_;
-  BufferMap map_;
-  std::vector<std::uint8_t> passes_;             // by chunk, micro-batch, pass
-  std::vector<std::vector<ChunkId>> consumers_;  // by ValueId, ascending
+  ExpectedAccesses expected_;
+  std::vector<std::uint8_t> passes_;  // by chunk, micro-batch, pass
   std::vector<bool> loss_programs_;
   std::vector<std::uint32_t> producer_;  // by buffer of the program: its first writer
   const Program* program_ = nullptr;
   const Task* task_ = nullptr;
   TaskPlace at_;
-  std::vector<BufferId> reads_, writes_;
 };
 
 }  // namespace

@@ -18,6 +18,9 @@ Status verify(const Plan& plan, const ModelGraph& model) {
     return report.result();
   }
   check_tasks(report, find_facts(plan, model));
+  if (!report.ok()) {
+    return report.result();
+  }
   check_gradients(report);
   if (!report.ok()) {
     return report.result();
@@ -31,9 +34,12 @@ Status verify(const Plan& plan, const ModelGraph& model) {
       continue;
     }
     accesses.build(plan.programs[p], order);
+    const std::size_t errors = report.count();
     check_accesses(report, p, order, accesses);
-    check_release(report, p, order, accesses);
-    check_slots(report, p, order);
+    if (report.count() == errors) {
+      check_release(report, p, order, accesses);
+      check_slots(report, p, order);
+    }
   }
   if (report.ok()) {
     check_rendezvous(report);

@@ -105,4 +105,13 @@ Rows block_of(const Plan& plan, std::uint32_t rank) {
   return cut_rows({0, plan.global_rows}, parts, seat.coordinate);
 }
 
+Batch block_of(const Plan& plan, std::uint32_t rank, const Batch& global) {
+  const Rows block = block_of(plan, rank);
+  Batch batch;
+  for (const ValueId id : inputs_of(plan, rank)) {
+    batch.emplace(id, global.at(id).narrow(0, block.begin, block.count));
+  }
+  return batch;
+}
+
 }  // namespace piper

@@ -54,4 +54,7 @@ std::vector<ValueId> inputs_of(const Plan& plan, std::uint32_t rank);
 // The rows of a global batch that `rank` sees.
 Rows block_of(const Plan& plan, std::uint32_t rank);
 
+// Of a whole global batch, what `rank` reads: its block of its inputs. Shares memory.
+Batch block_of(const Plan& plan, std::uint32_t rank, const Batch& global);
+
 }  // namespace piper

@@ -115,6 +115,11 @@ DType from_torch(at::ScalarType dtype);
 }  // namespace piper
 
 // A model library says `PIPER_MODEL("my_model", build)` once; [model] name = "my_model", library = "my_model.so".
-#define PIPER_MODEL(name, function)                                          \
-  extern "C" __attribute__((visibility("default"))) const char* piper_model_name() { return name; } \
-  extern "C" __attribute__((visibility("default"))) void piper_model_build(::piper::Build& build) { function(build); }
+#define PIPER_MODEL(name, function)                                                   \
+  extern "C" __attribute__((visibility("default"))) const char* piper_model_name() {  \
+    return name;                                                                      \
+  }                                                                                   \
+  extern "C" __attribute__((visibility("default"))) void piper_model_build(           \
+      ::piper::Build& piper_build_) {                                                 \
+    function(piper_build_);                                                           \
+  }

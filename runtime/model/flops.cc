@@ -61,6 +61,10 @@ std::int64_t flops(const std::string& name, c10::ArrayRef<c10::IValue> arguments
     const std::int64_t full = 4 * size(0, 0) * size(0, 1) * size(0, 2) * size(1, 2) * size(0, 3);
     return arguments[5].toBool() ? full / 2 : full;
   }
+  if (name == "aten::convolution") {
+    const at::Tensor& weight = arguments[1].toTensor();
+    return 2 * results[0].toTensor().numel() * (weight.numel() / weight.size(0));
+  }
   if (is_fill(name)) {
     return 0;
   }

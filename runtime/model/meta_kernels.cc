@@ -4,13 +4,23 @@
 #include <ATen/OpMathType.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/ops/convolution.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/result_type.h>
+#include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace piper {
@@ -24,67 +34,19 @@ Tensor like(const Tensor& tensor, IntArrayRef shape) {
   return at::empty(shape, tensor.options());
 }
 
-std::vector<std::int64_t> broadcast(const Tensor& a, const Tensor& b) {
-  return at::infer_size(a.sizes(), b.sizes());
-}
-
 Tensor index_select(const Tensor& input, std::int64_t dim, const Tensor& index) {
   std::vector<std::int64_t> shape = input.sizes().vec();
   shape[at::maybe_wrap_dim(dim, input.dim())] = index.numel();
   return like(input, shape);
 }
 
-Tensor embedding_backward(const Tensor& gradient, const Tensor&, std::int64_t rows, std::int64_t,
-                          bool) {
-  return like(gradient, {rows, gradient.size(-1)});
-}
-
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  return at::empty(at::infer_size(condition.sizes(), broadcast(a, b)),
+  return at::empty(at::infer_size(condition.sizes(), at::infer_size(a.sizes(), b.sizes())),
                    a.options().dtype(at::result_type(a, b)));
-}
-
-Tensor& where_out(const Tensor& condition, const Tensor& a, const Tensor& b, Tensor& out) {
-  out.resize_(at::infer_size(condition.sizes(), broadcast(a, b)));
-  return out;
-}
-
-Tensor& broadcast_out(const Tensor& a, const Tensor& b, Tensor& out) {
-  out.resize_(broadcast(a, b));
-  return out;
-}
-
-Tensor flip(const Tensor& input, IntArrayRef) {
-  return at::empty_like(input);
 }
 
 std::tuple<Tensor, Tensor> dropout(const Tensor& input, double, optional<bool>) {
   return {at::empty_like(input), at::empty(input.sizes(), input.options().dtype(at::kBool))};
-}
-
-Tensor dropout_backward(const Tensor& gradient, const Tensor&, double) {
-  return at::empty_like(gradient);
-}
-
-std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, IntArrayRef normalized,
-                                              const optional<Tensor>&, const optional<Tensor>&,
-                                              double) {
-  std::vector<std::int64_t> shape = input.sizes().vec();
-  for (std::size_t i = shape.size() - normalized.size(); i < shape.size(); ++i) {
-    shape[i] = 1;
-  }
-  return {at::empty_like(input, at::MemoryFormat::Contiguous), like(input, shape),
-          like(input, shape)};
-}
-
-std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor&, const Tensor& input,
-                                                       IntArrayRef, const Tensor&, const Tensor&,
-                                                       const optional<Tensor>& weight,
-                                                       const optional<Tensor>& bias,
-                                                       std::array<bool, 3> wanted) {
-  return {wanted[0] ? at::empty_like(input) : Tensor(),
-          wanted[1] && weight ? at::empty_like(*weight) : Tensor(),
-          wanted[2] && bias ? at::empty_like(*bias) : Tensor()};
 }
 
 std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor&, const Tensor&, double,
@@ -96,11 +58,110 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor&, const T
   return {output.transpose(1, 2), log_sum.transpose(1, 2)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor&, const Tensor& query,
-                                                      const Tensor& key, const Tensor& value,
-                                                      const Tensor&, const Tensor&, double, bool,
-                                                      const optional<Tensor>&, optional<double>) {
-  return {at::empty_like(query), at::empty_like(key), at::empty_like(value)};
+// Operators whose results have shapes that depend on values, or that read values.
+bool depends_on_values(const std::string& name) {
+  constexpr std::array<const char*, 14> kNames{"aten::nonzero",
+                                               "aten::unique_dim",
+                                               "aten::unique_consecutive",
+                                               "aten::_unique",
+                                               "aten::_unique2",
+                                               "aten::unique_dim_consecutive",
+                                               "aten::masked_select",
+                                               "aten::repeat_interleave",
+                                               "aten::bincount",
+                                               "aten::histc",
+                                               "aten::equal",
+                                               "aten::_local_scalar_dense",
+                                               "aten::is_set_to",
+                                               "aten::count_nonzero"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool lacks_meta_kernel(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  return op.operator_name().name.starts_with("aten::") &&
+         op.hasKernelForDispatchKey(DispatchKey::CPU) &&
+         !op.hasKernelForDispatchKey(DispatchKey::Meta) &&
+         !op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
+         !op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional) &&
+         !op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
+         !depends_on_values(op.operator_name().name);
+}
+
+// `value` with each tensor replaced.
+c10::IValue map_tensors(const c10::IValue& value,
+                        const std::function<Tensor(const Tensor&)>& replace) {
+  if (value.isTensor()) {
+    return value.toTensor().defined() ? c10::IValue(replace(value.toTensor())) : value;
+  }
+  if (value.isTensorList()) {
+    c10::List<Tensor> replaced;
+    for (const Tensor& tensor : value.toTensorVector()) {
+      replaced.push_back(tensor.defined() ? replace(tensor) : tensor);
+    }
+    return replaced;
+  }
+  return value;
+}
+
+// Zeros in the shape of a meta tensor; one element in memory, unless the operator writes to it.
+Tensor zeros_for(const Tensor& meta, bool is_written) {
+  if (!meta.is_meta()) {
+    return meta;
+  }
+  const at::TensorOptions options = meta.options().device(at::kCPU);
+  return is_written ? at::zeros(meta.sizes(), options)
+                    : at::zeros({}, options).expand(meta.sizes());
+}
+
+// What aten::convolution calls on any device that is not the CPU or CUDA.
+Tensor convolution(const Tensor& input, const Tensor& weight, const optional<Tensor>& bias,
+                   c10::SymIntArrayRef stride, c10::SymIntArrayRef padding,
+                   c10::SymIntArrayRef dilation, bool transposed,
+                   c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  const auto zeros = [](const Tensor& meta) { return zeros_for(meta, /*is_written=*/false); };
+  return like(input,
+              at::convolution(zeros(input), zeros(weight), bias ? zeros(*bias) : Tensor(),
+                              C10_AS_INTARRAYREF_SLOW(stride), C10_AS_INTARRAYREF_SLOW(padding),
+                              C10_AS_INTARRAYREF_SLOW(dilation), transposed,
+                              C10_AS_INTARRAYREF_SLOW(output_padding), groups.expect_int())
+                  .sizes());
+}
+
+void run_on_zeros(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::size_t count = op.schema().arguments().size();
+  const std::vector<c10::IValue> arguments = torch::jit::last(*stack, count).vec();
+  torch::jit::drop(*stack, count);
+  std::vector<std::pair<Tensor, Tensor>> written;  // CPU, and the meta tensor that it stands for
+  for (std::size_t i = 0; i < count; ++i) {
+    const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
+    const bool is_written = alias != nullptr && alias->isWrite();
+    stack->push_back(map_tensors(arguments[i], [&](const Tensor& meta) {
+      Tensor zeros = zeros_for(meta, is_written);
+      if (is_written) {
+        written.emplace_back(zeros, meta);
+      }
+      return zeros;
+    }));
+  }
+
+  op.callBoxed(stack);
+
+  const std::size_t results = op.schema().returns().size();
+  for (std::size_t i = stack->size() - results; i < stack->size(); ++i) {
+    (*stack)[i] = map_tensors((*stack)[i], [&](const Tensor& result) {
+      for (const auto& [zeros, meta] : written) {
+        if (zeros.is_same(result)) {
+          if (meta.sizes() != result.sizes()) {
+            meta.resize_(result.sizes());
+          }
+          return meta;
+        }
+      }
+      return at::empty_strided(result.sizes(), result.strides(),
+                               result.options().device(at::kMeta));
+    });
+  }
 }
 
 }  // namespace
@@ -110,18 +171,18 @@ void install_meta_kernels() {
     auto* meta = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__,
                                     __LINE__);
     meta->impl("index_select", index_select);
-    meta->impl("embedding_dense_backward", embedding_backward);
     meta->impl("where.self", where);
-    meta->impl("where.self_out", where_out);
-    meta->impl("polar.out", broadcast_out);
-    meta->impl("logical_and.out", broadcast_out);
-    meta->impl("flip", flip);
+    meta->impl("convolution_overrideable", convolution);
     meta->impl("native_dropout", dropout);
-    meta->impl("native_dropout_backward", dropout_backward);
-    meta->impl("native_layer_norm", layer_norm);
-    meta->impl("native_layer_norm_backward", layer_norm_backward);
     meta->impl("_scaled_dot_product_flash_attention_for_cpu", attention);
-    meta->impl("_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward);
+    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+      const auto op = c10::Dispatcher::singleton().findOp(name);
+      if (op && lacks_meta_kernel(*op)) {
+        const std::string overload = name.overload_name.empty() ? "" : "." + name.overload_name;
+        meta->impl((name.name + overload).c_str(),
+                   torch::CppFunction::makeFromBoxedFunction<&run_on_zeros>());
+      }
+    }
     return meta;
   }();
   (void)library;

@@ -79,20 +79,21 @@ class BackwardBase : public ReleasingTask {
     }
   }
 
-  void give(Cell& cell, at::Tensor gradient, const at::Tensor& leaf) const {
-    if (!gradient.defined()) {
-      cell.tensor = at::zeros_like(leaf.detach());
-      return;
-    }
-    // A view of a received gradient would change when the slot is used again.
+  // A view of a received gradient would change when the slot is used again.
+  at::Tensor outlive_slots(at::Tensor gradient) const {
     for (const Root& root : roots_) {
       for (const Cell* const received : root.gradients) {
         if (received->in_slot && gradient.is_alias_of(received->tensor)) {
-          gradient = gradient.clone();
+          return gradient.clone();
         }
       }
     }
-    cell.tensor = std::move(gradient);
+    return gradient;
+  }
+
+  void give(Cell& cell, at::Tensor gradient, const at::Tensor& leaf) const {
+    cell.tensor =
+        gradient.defined() ? outlive_slots(std::move(gradient)) : at::zeros_like(leaf.detach());
   }
 
   void drop() {
@@ -163,6 +164,9 @@ class BackwardInputTask final : public BackwardBase {
       leaves.push_back(saved_->inputs[wanted.position]);
     }
     Tensors gradients = backward_input(tensors_, gradients_, leaves, saved_->rest);
+    for (at::Tensor& gradient : saved_->rest.gradients) {
+      gradient = outlive_slots(std::move(gradient));
+    }
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       give(*wanted_[i].cell, std::move(gradients[i]), leaves[i]);
     }

@@ -59,7 +59,7 @@ class ForwardTask final : public ReleasingTask {
       }
       steps_.push_back(std::move(step));
     }
-    for (const ValueId value : chunk.outputs) {
+    for (const ValueId& value : chunk.outputs) {
       if (value == site.model().loss) {
         continue;
       }

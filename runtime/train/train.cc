@@ -183,7 +183,7 @@ class Run {
     if (held_out_.tokens > 0) {
       summary_.held_out_loss = held_out_.loss;
     }
-    return save_weights(job_, engine_);
+    return save_last_weights(job_, engine_);
   }
 
   const Job& job_;

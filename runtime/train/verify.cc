@@ -33,14 +33,7 @@ StepInput feed(const Plan& plan, const Batch& global, std::int64_t step, double 
   StepInput input;
   input.step = step;
   input.lr_factor = factor;
-  input.batch = [&plan, &global](std::uint32_t rank) {
-    Batch batch;
-    const Rows block = block_of(plan, rank);
-    for (const ValueId id : inputs_of(plan, rank)) {
-      batch.emplace(id, global.at(id).narrow(0, block.begin, block.count));
-    }
-    return batch;
-  };
+  input.batch = [&plan, &global](std::uint32_t rank) { return block_of(plan, rank, global); };
   return input;
 }
 

@@ -1,29 +1,64 @@
 #include "runtime/train/weights.h"
 
-namespace piper {
+#include <functional>
+#include <map>
 
-Status check_weights(const Config&, const ModelGraph&) {
+#include "runtime/checkpoint/hf.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace piper {
+namespace {
+
+// What `read` gives for each parameter on the first rank that has it.
+std::map<std::string, at::Tensor> gather(
+    const Job& job, const Engine& engine,
+    const std::function<at::Tensor(std::uint32_t rank, ParameterId id)>& read) {
+  std::map<std::string, at::Tensor> tensors;
+  for (std::uint32_t i = 0; i < job.model.parameters.size(); ++i) {
+    for (std::uint32_t rank = 0; rank < engine.world(); ++rank) {
+      if (at::Tensor tensor = read(rank, static_cast<ParameterId>(i)); tensor.defined()) {
+        tensors.emplace(job.model.parameters[i].name, std::move(tensor));
+        break;
+      }
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Status load_initial_weights(const Job& job, Engine& engine, Reference* reference) {
+  const std::string path = initial_weights_path(job.config);
+  if (path.empty()) {
+    return {};
+  }
+  PIPER_ASSIGN(const auto tensors, load_weights(path, job.model));
+  for (std::uint32_t i = 0; i < job.model.parameters.size(); ++i) {
+    const at::Tensor& value = tensors.at(job.model.parameters[i].name);
+    engine.set_parameter(static_cast<ParameterId>(i), value);
+    if (reference != nullptr) {
+      reference->set(static_cast<ParameterId>(i), value);
+    }
+  }
   return {};
 }
 
-Status load_initial_weights(const Job& job, Engine&, Reference*) {
-  if (job.config.checkpoint.initial_load_path.empty()) {
+Status save_last_weights(const Job& job, const Engine& engine) {
+  const std::string& folder = job.config.checkpoint.last_save_path;
+  if (folder.empty()) {
     return {};
   }
-  return fail(error("checkpoint.unsupported", "initial_load_path cannot be read",
-                    job.config.where("checkpoint.initial_load_path")));
+  return save_hf(folder, job.config, job.model,
+                 gather(job, engine, [&](std::uint32_t rank, ParameterId id) {
+                   return engine.master(rank, id);
+                 }));
 }
 
-Status save_weights(const Job& job, const Engine&) {
-  if (job.config.checkpoint.last_save_path.empty()) {
-    return {};
-  }
-  return fail(error("checkpoint.unsupported", "last_save_path cannot be written",
-                    job.config.where("checkpoint.last_save_path")));
-}
-
-Status save_gradients(const Job&, const Engine&, const std::string&) {
-  return fail(error("checkpoint.unsupported", "gradients cannot be saved"));
+Status save_gradients(const Job& job, const Engine& engine, const std::string& file) {
+  return save_weights(file, gather(job, engine, [&](std::uint32_t rank, ParameterId id) {
+                        return job.model.parameter(id).frozen ? at::Tensor()
+                                                              : engine.gradient(rank, id);
+                      }));
 }
 
 }  // namespace piper

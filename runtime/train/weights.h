@@ -10,18 +10,15 @@
 
 namespace piper {
 
-// Finds what is wrong with the job's initial weights, and where it wants to save, before anything
-// starts.
-Status check_weights(const Config& config, const ModelGraph& model);
-
-// Puts the job's initial weights ([checkpoint] initial_load_path) on every home, and into
-// `reference` where there is one; nothing where the job has none.
+// Puts the job's initial weights ([checkpoint] initial_load_in_hf) on every home, and into
+// `reference` where there is one; nothing where the job loads none.
 Status load_initial_weights(const Job& job, Engine& engine, Reference* reference = nullptr);
 
-// Writes the weights to [checkpoint] last_save_path; nothing where it has none.
-Status save_weights(const Job& job, const Engine& engine);
+// Writes the weights to [checkpoint] last_save_path; nothing where the job saves none.
+Status save_last_weights(const Job& job, const Engine& engine);
 
 // Writes the reduced, unclipped gradients of the last training step under their parameters' names.
+// Frozen parameters have none.
 Status save_gradients(const Job& job, const Engine& engine, const std::string& file);
 
 }  // namespace piper

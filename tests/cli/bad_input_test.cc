@@ -107,7 +107,8 @@ TEST_P(BadInput, IsRefusedInTheseWords) {
   for (const std::string& line : wanted.expected) {
     expected += replace_all(line, "{job}", wanted.job) + '\n';
   }
-  EXPECT_EQ(replace_all(ended.err, PIPER_PLUGIN_DIR, "{plugins}"), expected);
+  const std::string told = replace_all(ended.err, PIPER_PLUGIN_DIR, "{plugins}");
+  EXPECT_EQ(replace_all(told, kFolder, "{folder}"), expected);
   EXPECT_EQ(ended.status, 2);
   EXPECT_EQ(ended.out, "");
   EXPECT_LT(ended.seconds.count(), kMostSeconds);

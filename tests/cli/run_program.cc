@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 namespace piper::testing {
 namespace {
@@ -16,12 +18,13 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
-std::string content(std::FILE* file) {
-  std::rewind(file);
+// Leaves the file's position alone, which the child shares.
+std::string content(int file) {
   std::string text;
   std::array<char, 4096> block{};
-  for (std::size_t n = 0; (n = std::fread(block.data(), 1, block.size(), file)) > 0;) {
-    text.append(block.data(), n);
+  for (ssize_t n = 0;
+       (n = ::pread(file, block.data(), block.size(), static_cast<off_t>(text.size()))) > 0;) {
+    text.append(block.data(), static_cast<std::size_t>(n));
   }
   return text;
 }
@@ -29,8 +32,8 @@ std::string content(std::FILE* file) {
 }  // namespace
 
 Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
-                  const std::string& folder,
-                  const std::map<std::string, std::string>& environment) {
+                  const std::string& folder, const std::map<std::string, std::string>& environment,
+                  const std::string& interrupt_at) {
   const File out(std::tmpfile());
   const File err(std::tmpfile());
   std::vector<char*> argv = {const_cast<char*>(program.c_str())};
@@ -54,13 +57,24 @@ Ended run_program(const std::string& program, const std::vector<std::string>& ar
     ::_exit(127);
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
+  bool running = true;
+  while (running && !interrupt_at.empty()) {
+    if (content(::fileno(out.get())).find(interrupt_at) != std::string::npos) {
+      ::kill(child, SIGINT);
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    running = ::waitpid(child, &status, WNOHANG) == 0;
+  }
+  if (running) {
+    ::waitpid(child, &status, 0);
+  }
 
   Ended ended;
   ended.seconds = std::chrono::steady_clock::now() - begin;
   ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  ended.out = content(out.get());
-  ended.err = content(err.get());
+  ended.out = content(::fileno(out.get()));
+  ended.err = content(::fileno(err.get()));
   return ended;
 }
 

@@ -14,10 +14,12 @@ struct Ended {
   std::chrono::duration<double> seconds{};
 };
 
-// Runs `program` in `folder` and waits. `environment` is added to the test's own.
+// Runs `program` in `folder` and waits. `environment` is added to the test's own. With
+// `interrupt_at`, Ctrl-C (SIGINT) follows once standard output has that text.
 Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
                   const std::string& folder,
-                  const std::map<std::string, std::string>& environment = {});
+                  const std::map<std::string, std::string>& environment = {},
+                  const std::string& interrupt_at = "");
 
 // Replaces every `from` in `text`.
 std::string replace_all(std::string text, const std::string& from, const std::string& to);

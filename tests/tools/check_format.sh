@@ -11,7 +11,7 @@ if ! "$formatter" --version | grep -q 'version 14\.'; then
 fi
 
 unformatted=$(git ls-files -z -- '*.h' '*.hpp' '*.c' '*.cc' |
-  xargs -0r "$formatter" --dry-run 2>&1 | sed -n 's/: warning: .*//p' | cut -d: -f1,2 | sort -Vu)
+  xargs -0r -n 32 -P 2 "$formatter" --dry-run 2>&1 | sed -n 's/: warning: .*//p' | cut -d: -f1,2 | sort -Vu)
 [ -n "$unformatted" ] || exit 0
 echo "not formatted; run ./dev format:"
 echo "$unformatted"

@@ -101,8 +101,9 @@ typedef struct piper_job {
 typedef struct piper_graph_api {
   uint32_t struct_size;
   uint32_t reserved;
-  /* Fill *out, whose struct_size the caller has set. Cheap; the spans point into the host. [plan]
-   * PIPER_INVALID: out is NULL, or its struct_size is below that of the struct's first version. */
+  /* Fill *out, whose struct_size the caller has set, and set its struct_size to what was filled:
+   * ask PIPER_HAS afterwards. Cheap; the spans point into the host. [plan] PIPER_INVALID: out is
+   * NULL, or its struct_size is below that of the struct's first version. */
   piper_code(PIPER_CALL *graph)(piper_ctx *ctx, piper_graph *out);
   piper_code(PIPER_CALL *job)(piper_ctx *ctx, piper_job *out);
 } piper_graph_api;

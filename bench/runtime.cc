@@ -1,0 +1,351 @@
+// The training numbers: Piper beside a plain LibTorch loop, one rank beside two, the quick start,
+// `piper check`.
+//
+//   piper_bench_runtime [--rounds N] [--steps N] [--no-quickstart] [--python PYTHON]
+//
+// Prints `bench runtime METRIC = VALUE (target TARGET)`. Ways of training take turns within a
+// round, so that a slow moment of the machine falls on all of them; a ratio is the median over the
+// rounds, and the ratio of the fastest steps stands beside it. Nothing here passes or fails. With
+// PYTHON, which must have PyTorch, lm.py takes part.
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <c10/core/GradMode.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/pipeline.h"
+#include "core/plugin/host.h"
+#include "runtime/data/loader.h"
+#include "runtime/model/build.h"
+
+namespace piper {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The model of measured PyTorch runs: 8 layers of width 256, bytes, 8 micro-batches of 2 sequences
+// of 256.
+constexpr std::int64_t kSequence = 256, kVocabulary = 256, kRows = 16, kMicrobatches = 8;
+constexpr double kLr = 0.1;
+
+struct Options {
+  int rounds = 5;
+  int steps = 3;  // a round, after one that is not counted in the first
+  bool quickstart = true;
+  std::string python;
+};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void print(const std::string& metric, double value, const char* format, const std::string& target) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  std::printf("bench runtime %s = %s%s\n", metric.c_str(), text,
+              target.empty() ? "" : (" (target " + target + ")").c_str());
+  std::fflush(stdout);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double least(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
+}
+
+template <typename T>
+T must(Expected<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "%s\n", to_string(result.error()).c_str());
+    std::exit(1);
+  }
+  return std::move(*result);
+}
+
+// A file of our own, in a folder that goes with the object.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (fs::temp_directory_path() / "piper_bench_XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Scratch() { fs::remove_all(path_); }
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+
+ private:
+  fs::path path_;
+};
+
+Job make_job(const Scratch& scratch, int pp) {
+  std::string text =
+      "[model]\nname = \"qwen3\"\nlayers = 8\ndim = 256\nheads = 4\nkv_heads = 4\nhead_dim = 64\n"
+      "ffn = 688\nvocab = 256\ntied = false\n[mesh]\npp = " +
+      std::to_string(pp) +
+      "\n[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\nseq_len = "
+      "256\nglobal_batch_size = 16\n"
+      "microbatches = 8\nsteps = 1000\n[optimizer]\nname = \"sgd\"\nlr = 0.1\n";
+  if (pp > 1) {
+    text += "[[strategy]]\nplugin = \"interleaved1f1b\"\nschedule = \"1f1b\"\n";
+  }
+  Job job;
+  job.config = must(load_config(scratch.write("pp" + std::to_string(pp) + ".toml", text), {}));
+  job.model = must(build_model(job.config, /*measure=*/true)).graph;
+  const SearchPath plugins = must(plugin_search_path({PIPER_PLUGIN_DIR}));
+  job.plans = must(plan(job.config, job.model, must(propose(job.config, job.model, plugins))));
+  return job;
+}
+
+Batch random_batch(const ModelGraph& model) {
+  Batch batch;
+  for (const Field& field : fields_of(model)) {
+    batch.emplace(field.value, at::empty({kRows, kSequence}, at::kLong).random_(0, kVocabulary));
+  }
+  return batch;
+}
+
+// The shortest program that trains the model with LibTorch: forward, backward, gradients added up,
+// SGD.
+class PlainLoop {
+ public:
+  explicit PlainLoop(const Config& config) : model_(must(build_model(config, false))) {
+    for (std::size_t i = 0; i < model_.parameters.size(); ++i) {
+      const Parameter& parameter = model_.graph.parameters[i];
+      *model_.parameters[i] =
+          initial_value(model_.inits[i], parameter.name, parameter.shape, at::kFloat, 0)
+              .requires_grad_();
+    }
+  }
+
+  double step(const Batch& batch) {
+    const double scale = 1.0 / (kRows * kSequence);
+    double loss = 0;
+    for (std::int64_t m = 0; m < kMicrobatches; ++m) {
+      std::vector<at::Tensor> values(model_.graph.values.size());
+      for (const auto& [id, tensor] : batch) {
+        values[index(id)] = tensor.narrow(0, m * kRows / kMicrobatches, kRows / kMicrobatches);
+      }
+      for (std::size_t r = 0; r < model_.regions.size(); ++r) {
+        Tensors inputs;
+        for (const ValueId id : model_.graph.regions[r].inputs) {
+          inputs.push_back(values[index(id)]);
+        }
+        const Tensors outputs = model_.regions[r](inputs);
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+          values[index(model_.graph.regions[r].outputs[i])] = outputs[i];
+        }
+      }
+      const at::Tensor& sum = values[index(model_.graph.loss)];
+      sum.backward(at::full({}, scale, sum.options()));
+      loss += sum.item<double>() * scale;
+    }
+    const c10::NoGradGuard no_grad;
+    for (const auto& parameter : model_.parameters) {
+      parameter->add_(parameter->grad(), -kLr);
+      parameter->mutable_grad().reset();
+    }
+    return loss;
+  }
+
+ private:
+  LiveModel model_;
+};
+
+class Piper {
+ public:
+  explicit Piper(Job job) : job_(std::move(job)), engine_(must(Engine::create(job_))) {}
+
+  double step(const Batch& batch) {
+    StepInput input;
+    input.step = ++count_;
+    input.batch = [&](std::uint32_t rank) { return block_of(job_.plans.train, rank, batch); };
+    return must(engine_->train_step(input)).loss;
+  }
+
+ private:
+  Job job_;
+  std::unique_ptr<Engine> engine_;
+  std::int64_t count_ = 0;
+};
+
+// One way of training, and the seconds of its fastest step in each round.
+struct Way {
+  std::string name;
+  std::function<std::vector<double>(int steps)> run;
+  std::vector<double> all, rounds = {};
+};
+
+std::vector<double> timed(int steps, const std::function<void()>& step) {
+  std::vector<double> seconds;
+  for (int i = 0; i < steps; ++i) {
+    const double start = now();
+    step();
+    seconds.push_back(now() - start);
+  }
+  return seconds;
+}
+
+// What a command prints; its status must be 0.
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  while (pipe != nullptr && std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) {
+    text += buffer.data();
+  }
+  if (pipe == nullptr || pclose(pipe) != 0) {
+    std::fprintf(stderr, "failed: %s\n", command.c_str());
+    std::exit(1);
+  }
+  return text;
+}
+
+std::vector<double> numbers(const std::string& text) {
+  std::vector<double> values;
+  const char* at = text.c_str();
+  for (char* end = nullptr;; at = end) {
+    const double value = std::strtod(at, &end);
+    if (end == at) {
+      return values;
+    }
+    values.push_back(value);
+  }
+}
+
+void report_ratio(const std::string& metric, const Way& a, const Way& b,
+                  const std::string& target) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < a.rounds.size(); ++i) {
+    ratios.push_back(a.rounds[i] / b.rounds[i]);
+  }
+  print(metric, median(ratios), "%.3f", target);
+  print(metric + "_of_fastest", least(a.all) / least(b.all), "%.3f", target);
+}
+
+void training(const Options& options, const Scratch& scratch) {
+  at::set_num_threads(1);
+  const Job one = make_job(scratch, 1);
+  const Batch batch = random_batch(one.model);
+  PlainLoop plain(one.config);
+  Piper one_rank(one);
+  Piper two_ranks(make_job(scratch, 2));
+
+  std::vector<Way> ways;
+  ways.push_back({"plain_loop", [&](int n) { return timed(n, [&] { plain.step(batch); }); }, {}});
+  ways.push_back({"one_rank", [&](int n) { return timed(n, [&] { one_rank.step(batch); }); }, {}});
+  ways.push_back(
+      {"two_ranks", [&](int n) { return timed(n, [&] { two_ranks.step(batch); }); }, {}});
+  if (!options.python.empty()) {
+    const std::string script = std::string(PIPER_SOURCE_DIR) + "/bench/lm.py";
+    ways.push_back({"pytorch",
+                    [&, script](int n) {
+                      return numbers(output_of("'" + options.python + "' '" + script + "' " +
+                                               std::to_string(n)));
+                    },
+                    {}});
+  }
+  for (Way& way : ways) {
+    way.run(1);  // the first step of a process allocates
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    for (Way& way : ways) {
+      const std::vector<double> seconds = way.run(options.steps);
+      way.rounds.push_back(least(seconds));
+      way.all.insert(way.all.end(), seconds.begin(), seconds.end());
+    }
+  }
+
+  for (const Way& way : ways) {
+    print(way.name + "_step_ms_min", least(way.all) * 1e3, "%.1f", "");
+    print(way.name + "_step_ms_median", median(way.all) * 1e3, "%.1f", "");
+  }
+  report_ratio("one_rank_over_plain_loop", ways[1], ways[0], "<= 1.03");
+  report_ratio("speed_up_of_two_ranks", ways[1], ways[2], ">= 1.72");
+  if (ways.size() > 3) {
+    report_ratio("one_rank_over_pytorch", ways[1], ways[3], "<= 1.0");
+  }
+}
+
+void check(const Scratch& scratch) {
+  const std::string command = "PIPER_CACHE='" + scratch.path("cache") +
+                              "' '" PIPER_PROGRAM "' check '" PIPER_SOURCE_DIR
+                              "/examples/quickstart.toml' >/dev/null";
+  const auto once = [&] {
+    const double start = now();
+    output_of(command);
+    return now() - start;
+  };
+  print("check_first_seconds", once(), "%.3f", "<= 3");
+  std::vector<double> cached;
+  for (int i = 0; i < 7; ++i) {
+    cached.push_back(once());
+  }
+  print("check_cached_seconds", median(cached), "%.3f", "<= 0.3");
+}
+
+void quickstart() {
+  const std::string text =
+      output_of("cd '" PIPER_SOURCE_DIR "' && '" PIPER_PROGRAM "' train examples/quickstart.toml");
+  const auto value = [&](const std::string& key) {
+    const std::size_t at = text.rfind(' ' + key + '=');
+    return at == std::string::npos ? 0 : std::atof(text.c_str() + at + key.size() + 2);
+  };
+  print("quickstart_seconds", value("seconds"), "%.1f", "<= 180");
+  print("quickstart_held_out_loss", value("held_out_loss"), "%.4f", "< 2.5");
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
+    if (flag == "--no-quickstart") {
+      options.quickstart = false;
+    } else if (flag == "--rounds" && value != nullptr && std::atoi(value) > 0) {
+      options.rounds = std::atoi(argv[++i]);
+    } else if (flag == "--steps" && value != nullptr && std::atoi(value) > 0) {
+      options.steps = std::atoi(argv[++i]);
+    } else if (flag == "--python" && value != nullptr) {
+      options.python = argv[++i];
+    } else {
+      std::fprintf(stderr,
+                   "usage: piper_bench_runtime [--rounds N] [--steps N] [--no-quickstart] "
+                   "[--python PYTHON]\n");
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace piper
+
+int main(int argc, char** argv) {
+  const piper::Options options = piper::parse(argc, argv);
+  const piper::Scratch scratch;
+  piper::check(scratch);
+  piper::training(options, scratch);
+  if (options.quickstart) {
+    piper::quickstart();
+  }
+  return 0;
+}

@@ -1,0 +1,99 @@
+// Whole runs of the program. Needs the runtime.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/cli/run_program.h"
+
+namespace piper::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Run : public ::testing::Test {
+ protected:
+  Run() : folder_(fs::temp_directory_path() / ("piper_run_" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_ / "text");
+    for (int document = 0; document < 10; ++document) {
+      std::ofstream(folder_ / "text" / std::to_string(document))
+          << std::string(100, static_cast<char>('a' + document));
+    }
+    std::ofstream(folder_ / "job.toml") << R"([model]
+layers = 2
+dim = 8
+heads = 2
+ffn = 16
+vocab = 257
+[mesh]
+pp = 2
+[training]
+dataset_path = "text/*"
+seq_len = 8
+global_batch_size = 6
+microbatches = 3
+steps = 4
+[[strategy]]
+plugin = "interleaved1f1b"
+)";
+  }
+  ~Run() override { fs::remove_all(folder_); }
+
+  Ended run(std::vector<std::string> arguments, const std::string& interrupt_at = "") const {
+    arguments.insert(arguments.begin() + 1, "job.toml");
+    return run_program(PIPER_PROGRAM, arguments, folder_,
+                       {{"PIPER_CACHE", PIPER_BINARY_DIR "/tests/cache"}}, interrupt_at);
+  }
+
+  fs::path folder_;
+};
+
+std::string last_line(const std::string& text) {
+  return text.substr(text.rfind('\n', text.size() - 2) + 1);
+}
+
+TEST_F(Run, TrainsAndEndsWithOneLineOfFigures) {
+  const Ended trained = run({"train", "--no-progress"});
+
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_EQ(trained.err, "");
+  EXPECT_TRUE(std::regex_match(
+      last_line(trained.out),
+      std::regex("done steps=4 loss=[0-9.]+ held_out_loss=[0-9.]+ tokens_per_second=[0-9.]+ "
+                 "seconds=[0-9.]+\n")))
+      << trained.out;
+}
+
+TEST_F(Run, WritesGradientsWhereAsked) {
+  const Ended trained = run({"train", "--training.steps=1", "--save-gradients=g.safetensors"});
+
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_TRUE(fs::exists(folder_ / "g.safetensors"));
+}
+
+TEST_F(Run, EndsWithASummaryAfterCtrlC) {
+  const Ended interrupted = run({"train", "--training.steps=1000000"}, "\nstep 2");
+
+  EXPECT_EQ(interrupted.status, 130) << interrupted.err;
+  EXPECT_TRUE(last_line(interrupted.out).starts_with("interrupted steps=")) << interrupted.out;
+}
+
+TEST_F(Run, ComparesWithOneDevice) {
+  const Ended verified = run({"verify", "--training.dtype=float64", "--optimizer.name=sgd"});
+
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
+TEST_F(Run, EndsWithStatusOneWhereParityIsNotMet) {
+  const Ended verified = run({"verify", "--optimizer.name=sgd", "--break-scaling=1.01"});
+
+  EXPECT_EQ(verified.status, 1) << verified.out << verified.err;
+  EXPECT_EQ(verified.err, "");
+}
+
+}  // namespace
+}  // namespace piper::testing

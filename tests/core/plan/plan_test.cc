@@ -1,0 +1,79 @@
+// Rows, seats and names.
+#include "core/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tests/support/pipeline_plan.h"
+
+namespace piper {
+namespace {
+
+TEST(CutRows, GivesTheRemainderToEarlierParts) {
+  const Rows whole{0, 8};
+
+  EXPECT_EQ(cut_rows(whole, 3, 0).count, 3);
+  EXPECT_EQ(cut_rows(whole, 3, 1).count, 3);
+  EXPECT_EQ(cut_rows(whole, 3, 2).count, 2);
+  EXPECT_EQ(cut_rows(whole, 3, 2).begin, 6);
+}
+
+TEST(CutRows, CoversTheWholeWithoutGaps) {
+  for (std::int64_t count = 0; count < 40; ++count) {
+    for (std::uint32_t parts = 1; parts < 9; ++parts) {
+      std::int64_t next = 100;
+      for (std::uint32_t part = 0; part < parts; ++part) {
+        const Rows rows = cut_rows({100, count}, parts, part);
+        EXPECT_EQ(rows.begin, next);
+        next += rows.count;
+      }
+      EXPECT_EQ(next, 100 + count);
+    }
+  }
+}
+
+TEST(RowsOf, CutsTheBatchByRankThenByMicrobatch) {
+  const auto made = test::pipeline({.stages = 1, .replicas = 2, .microbatches = 3});
+  Plan plan = made.plan;
+  plan.global_rows = 15;  // 8 and 7; 3, 3, 2 and 3, 2, 2
+
+  EXPECT_EQ(rows_of(plan, plan.programs[0], 0, 2).begin, 6);
+  EXPECT_EQ(rows_of(plan, plan.programs[0], 0, 2).count, 2);
+  EXPECT_EQ(rows_of(plan, plan.programs[0], 1, 0).begin, 8);
+  EXPECT_EQ(rows_of(plan, plan.programs[0], 1, 0).count, 3);
+  EXPECT_EQ(rows_of(plan, plan.programs[0], 1, 2).begin, 13);
+}
+
+TEST(Plan, SeatsEveryRank) {
+  const auto made = test::pipeline({.stages = 3, .replicas = 2});
+
+  EXPECT_EQ(made.plan.seat(0).program, 0u);
+  EXPECT_EQ(made.plan.seat(5).program, 2u);
+  EXPECT_EQ(made.plan.seat(5).coordinate, 1u);
+}
+
+TEST(Op, HasANameOfItsOwn) {
+  std::set<std::string_view> names;
+  for (int op = 0; op <= static_cast<int>(Op::input); ++op) {
+    names.insert(to_string(static_cast<Op>(op)));
+  }
+
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(Op::input) + 1);
+  EXPECT_EQ(to_string(Op::backward_weight), "backward_weight");
+  EXPECT_EQ(to_string(Op::input), "input");
+}
+
+TEST(Op, IsCommunicationWhenOtherRanksTakePart) {
+  EXPECT_TRUE(is_communication(Op::send));
+  EXPECT_TRUE(is_communication(Op::token_count));
+  EXPECT_TRUE(is_communication(Op::loss_report));
+  EXPECT_FALSE(is_communication(Op::update));
+  EXPECT_FALSE(is_communication(Op::input));
+  EXPECT_TRUE(is_point_to_point(Op::recv));
+  EXPECT_FALSE(is_point_to_point(Op::all_reduce));
+}
+
+}  // namespace
+}  // namespace piper

@@ -1,0 +1,2 @@
+// Exports something else.
+int unrelated;

@@ -1,0 +1,4 @@
+// Has no `plan`.
+#include "hostile.h"
+
+ENTRY(NULL)

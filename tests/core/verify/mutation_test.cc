@@ -1,0 +1,296 @@
+// Every single change of a kind, on plans of several shapes: refused, or harmless by the
+// brute-force oracle too.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/verify/verify.h"
+#include "tests/support/pipeline_plan.h"
+#include "tests/support/plan_edit.h"
+#include "tests/support/plan_oracle.h"
+
+namespace piper {
+namespace {
+
+using test::find_fault;
+using test::pipeline;
+using test::PipelineCase;
+using test::PipelineShape;
+using test::ProgramEdit;
+
+std::vector<PipelineShape> shapes() {
+  using Report = PipelineShape::Report;
+  return {
+      {.stages = 2, .microbatches = 3},
+      {.stages = 3, .microbatches = 4, .spare_slots = 0},
+      {.stages = 2, .replicas = 2, .microbatches = 2, .tied = true},
+      {.stages = 2, .microbatches = 2, .split_backward = true},
+      {.stages = 4, .microbatches = 2, .folded = true},
+      {.stages = 2, .microbatches = 3, .evaluates = true},
+      {.stages = 2, .microbatches = 2, .report = Report::scalar_apart},
+  };
+}
+
+class Sweep {
+ public:
+  // Whether a change must always be refused, or only where the oracle finds a fault.
+  enum class Judge { refused, oracle };
+
+  // `change` makes change number i of a program, or returns false if there is no such.
+  void run(const std::string& kind, Judge judge,
+           const std::function<bool(Plan&, std::uint32_t program, std::uint32_t i)>& change) {
+    std::uint32_t refused = 0, accepted = 0;
+    for (const PipelineShape& shape : shapes()) {
+      const PipelineCase base = pipeline(shape);
+      for (std::uint32_t p = 0; p < base.plan.programs.size(); ++p) {
+        for (std::uint32_t i = 0;; ++i) {
+          PipelineCase mutant = base;
+          if (!change(mutant.plan, p, i)) {
+            break;
+          }
+          if (mutant.plan == base.plan) {
+            continue;
+          }
+          const Status status = verify(mutant.plan, mutant.model);
+          status ? ++accepted : ++refused;
+          if (judge == Judge::refused) {
+            EXPECT_FALSE(status) << kind << " " << i << " of program " << p << " is accepted\n"
+                                 << print(mutant.plan, mutant.model);
+          } else {
+            const std::string fault = find_fault(mutant.plan);
+            EXPECT_EQ(status.has_value(), fault.empty())
+                << kind << " " << i << " of program " << p << ": the oracle says '" << fault
+                << "', the verifier " << (status ? "nothing" : to_string(status.error())) << "\n"
+                << print(mutant.plan, mutant.model);
+          }
+        }
+      }
+    }
+    std::printf("  %-34s %6u refused %6u harmless\n", kind.c_str(), refused, accepted);
+    EXPECT_GT(refused, 0u) << kind;
+  }
+};
+
+// Change number i is about item number i over all tasks: `count` items a task.
+bool nth(const ProgramEdit& edit, std::uint32_t i,
+         const std::function<std::size_t(std::uint32_t task)>& count, std::uint32_t& task,
+         std::size_t& item) {
+  std::size_t left = i;
+  for (task = 0; task < edit.size(); ++task) {
+    if (left < count(task)) {
+      item = left;
+      return true;
+    }
+    left -= count(task);
+  }
+  return false;
+}
+
+bool with_wait(
+    Plan& plan, std::uint32_t program, std::uint32_t i,
+    const std::function<void(ProgramEdit&, std::uint32_t task, std::size_t wait)>& change) {
+  ProgramEdit edit(plan, program);
+  std::uint32_t task = 0;
+  std::size_t wait = 0;
+  if (!nth(
+          edit, i, [&](std::uint32_t t) { return edit[t].waits.size(); }, task, wait)) {
+    return false;
+  }
+  change(edit, task, wait);
+  return true;
+}
+
+bool with_task(Plan& plan, std::uint32_t program, std::uint32_t i,
+               const std::function<void(ProgramEdit&, std::uint32_t task)>& change) {
+  ProgramEdit edit(plan, program);
+  if (i >= edit.size()) {
+    return false;
+  }
+  change(edit, i);
+  return true;
+}
+
+using Judge = Sweep::Judge;
+
+TEST(Mutation, OfWaitsIsRefusedOrHarmless) {
+  Sweep sweep;
+  sweep.run("drop a wait", Judge::oracle, [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+    return with_wait(plan, p, i, [](ProgramEdit& edit, std::uint32_t t, std::size_t w) {
+      edit[t].waits.erase(edit[t].waits.begin() + static_cast<std::ptrdiff_t>(w));
+    });
+  });
+  sweep.run("wait for the period before instead", Judge::oracle,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_wait(plan, p, i, [](ProgramEdit& edit, std::uint32_t t, std::size_t w) {
+                edit[t].waits[w].previous = !edit[t].waits[w].previous;
+              });
+            });
+  sweep.run("wait for the task before instead", Judge::oracle,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_wait(plan, p, i, [](ProgramEdit& edit, std::uint32_t t, std::size_t w) {
+                const std::uint32_t awaited = index(edit[t].waits[w].task);
+                if (awaited > 0 && edit[awaited].task.stream == edit[awaited - 1].task.stream) {
+                  edit[t].waits[w].task = TaskId{awaited - 1};
+                  edit[awaited - 1].task.records = true;
+                }
+              });
+            });
+  sweep.run("drop all waits of a task", Judge::oracle,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_task(plan, p, i,
+                               [](ProgramEdit& edit, std::uint32_t t) { edit[t].waits.clear(); });
+            });
+}
+
+TEST(Mutation, OfEventsIsRefused) {
+  Sweep sweep;
+  sweep.run("do not record an awaited event", Judge::refused,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_wait(plan, p, i, [](ProgramEdit& edit, std::uint32_t t, std::size_t w) {
+                edit[index(edit[t].waits[w].task)].task.records = false;
+              });
+            });
+}
+
+TEST(Mutation, OfTheOrderOfTasksIsRefusedOrHarmless) {
+  Sweep sweep;
+  sweep.run("swap neighbours on a stream", Judge::oracle,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_task(plan, p, i, [](ProgramEdit& edit, std::uint32_t t) {
+                if (t + 1 < edit.size() && edit[t].task.stream == edit[t + 1].task.stream) {
+                  edit.swap(t, t + 1);
+                }
+              });
+            });
+  sweep.run("wait for the last task of a stream", Judge::oracle,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_task(plan, p, i, [&](ProgramEdit& edit, std::uint32_t t) {
+                const std::uint32_t streams =
+                    static_cast<std::uint32_t>(edit.program().streams.size());
+                const Range range =
+                    edit.program().streams[(index(edit[t].task.stream) + 1) % streams].tasks;
+                if (range.count > 0) {
+                  edit.add_wait(t, range.begin + range.count - 1);
+                }
+              });
+            });
+}
+
+TEST(Mutation, OfTasksIsRefused) {
+  Sweep sweep;
+  sweep.run("lose a task", Judge::refused, [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+    return with_task(plan, p, i, [](ProgramEdit& edit, std::uint32_t t) { edit.erase(t); });
+  });
+  sweep.run("do a task twice", Judge::refused, [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+    return with_task(plan, p, i, [](ProgramEdit& edit, std::uint32_t t) { edit.duplicate(t); });
+  });
+  sweep.run("do it for another micro-batch", Judge::refused,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_task(plan, p, i, [&](ProgramEdit& edit, std::uint32_t t) {
+                if (is_point_to_point(edit[t].task.op) || valid(edit[t].task.chunk)) {
+                  edit[t].task.microbatch = (edit[t].task.microbatch + 1) % plan.microbatches;
+                }
+              });
+            });
+  sweep.run("take the place of another peer", Judge::refused,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_task(plan, p, i, [](ProgramEdit& edit, std::uint32_t t) {
+                if (is_point_to_point(edit[t].task.op) && t + 1 < edit.size() &&
+                    is_point_to_point(edit[t + 1].task.op)) {
+                  edit[t].task.peer = edit[t + 1].task.peer;
+                }
+              });
+            });
+  sweep.run(
+      "use another communicator", Judge::refused, [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+        return with_task(plan, p, i, [&](ProgramEdit& edit, std::uint32_t t) {
+          if (is_communication(edit[t].task.op)) {
+            const auto count = static_cast<std::uint32_t>(plan.communicators.size());
+            edit[t].task.communicator = CommId{(index(edit[t].task.communicator) + 1) % count};
+          }
+        });
+      });
+  sweep.run("move another number of bytes", Judge::refused,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              return with_task(plan, p, i, [](ProgramEdit& edit, std::uint32_t t) {
+                if (edit[t].task.bytes != Affine{}) {
+                  edit[t].task.bytes.fixed += 4;
+                }
+              });
+            });
+}
+
+TEST(Mutation, OfAccessesIsRefused) {
+  Sweep sweep;
+  const auto drop = [](auto member) {
+    return [member](Plan& plan, std::uint32_t p, std::uint32_t i) {
+      ProgramEdit edit(plan, p);
+      std::uint32_t task = 0;
+      std::size_t item = 0;
+      if (!nth(
+              edit, i, [&](std::uint32_t t) { return (edit[t].*member).size(); }, task, item)) {
+        return false;
+      }
+      auto& list = edit[task].*member;
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(item));
+      return true;
+    };
+  };
+  sweep.run("drop a read", Judge::refused, drop(&ProgramEdit::Item::reads));
+  sweep.run("drop a write", Judge::refused, drop(&ProgramEdit::Item::writes));
+  sweep.run("drop a free", Judge::refused, drop(&ProgramEdit::Item::frees));
+}
+
+TEST(Mutation, OfLifetimesIsRefusedOrHarmless) {
+  Sweep sweep;
+  const auto move_free = [](int by) {
+    return [by](Plan& plan, std::uint32_t p, std::uint32_t i) {
+      ProgramEdit edit(plan, p);
+      std::uint32_t task = 0;
+      std::size_t item = 0;
+      if (!nth(
+              edit, i, [&](std::uint32_t t) { return edit[t].frees.size(); }, task, item)) {
+        return false;
+      }
+      const std::uint32_t target = task + static_cast<std::uint32_t>(by);
+      if (target < edit.size() && edit[target].task.stream == edit[task].task.stream) {
+        const BufferId buffer = edit[task].frees[item];
+        edit[task].frees.erase(edit[task].frees.begin() + static_cast<std::ptrdiff_t>(item));
+        edit[target].frees.push_back(buffer);
+        edit.program().buffers[index(buffer)].free = TaskId{target};
+      }
+      return true;
+    };
+  };
+  sweep.run("free one task earlier", Judge::oracle, move_free(-1));
+  sweep.run("free one task later", Judge::oracle, move_free(1));
+  sweep.run("use the next slot", Judge::oracle, [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+    Program& program = plan.programs[p];
+    if (i >= program.buffers.size()) {
+      return false;
+    }
+    std::uint32_t& slot = program.buffers[i].slot;
+    if (slot != Buffer::kNoSlot) {
+      slot = static_cast<std::uint32_t>((slot + 1) % program.slots.size());
+    }
+    return true;
+  });
+}
+
+TEST(Oracle, AcceptsThePlansThatTheVerifierAccepts) {
+  for (const PipelineShape& shape : shapes()) {
+    const PipelineCase made = pipeline(shape);
+
+    const Status status = verify(made.plan, made.model);
+
+    EXPECT_TRUE(status) << (status ? "" : to_string(status.error()));
+    EXPECT_EQ(find_fault(made.plan), "");
+  }
+}
+
+}  // namespace
+}  // namespace piper

@@ -1,0 +1,202 @@
+// Each rule refuses a plan that breaks it alone, in exact words: goldens under tests/golden/verify.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "core/verify/verify.h"
+#include "tests/support/broken_plans.h"
+#include "tests/support/golden.h"
+
+namespace piper {
+namespace {
+
+using test::broken_plans;
+using test::BrokenPlan;
+using test::expect_golden;
+using test::pipeline;
+using test::PipelineShape;
+
+const std::set<std::string> kCodes{
+    "plan.form",           "plan.cycle",         "plan.missing_wait",
+    "plan.unmatched_send", "plan.channel_order", "plan.collective_order",
+    "plan.deadlock",       "plan.race",          "plan.release",
+    "plan.slot",           "plan.reduction",     "plan.update"};
+
+std::string refusal(const BrokenPlan& broken) {
+  const Status status = verify(broken.made.plan, broken.made.model);
+  return status ? "accepted" : to_string(status.error()) + "\n";
+}
+
+TEST(Verify, FindsTheRuleThatIsBrokenAndNoOther) {
+  for (const BrokenPlan& broken : broken_plans()) {
+    const Status status = verify(broken.made.plan, broken.made.model);
+
+    ASSERT_FALSE(status) << broken.name;
+    for (const Diagnostic& diagnostic : status.error()) {
+      EXPECT_EQ(diagnostic.code, broken.code) << broken.name << ": " << to_string(diagnostic);
+    }
+  }
+}
+
+TEST(Verify, SaysWhatIsWrongInExactWords) {
+  for (const BrokenPlan& broken : broken_plans()) {
+    std::string file = broken.code + " " + broken.name;
+    std::replace_if(
+        file.begin(), file.end(), [](char c) { return c == ' ' || c == '.'; }, '_');
+    expect_golden("verify/" + file, refusal(broken));
+  }
+}
+
+TEST(Verify, HasABrokenPlanForEachRule) {
+  std::set<std::string> codes;
+  for (const BrokenPlan& broken : broken_plans()) {
+    codes.insert(broken.code);
+  }
+
+  EXPECT_EQ(codes, kCodes);
+}
+
+TEST(Verify, SaysTheSameTwice) {
+  for (const BrokenPlan& broken : broken_plans()) {
+    EXPECT_EQ(refusal(broken), refusal(broken)) << broken.name;
+  }
+}
+
+TEST(Verify, StopsAfterTwentyErrors) {
+  auto made = pipeline({.microbatches = 30});
+  for (Buffer& buffer : made.plan.programs[0].buffers) {
+    buffer.bytes = {1, 1};
+  }
+
+  const Status status = verify(made.plan, made.model);
+
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().size(), 20u);
+}
+
+TEST(Verify, RefusesAModelThatIsWrongBeforeItsPlan) {
+  auto made = pipeline();
+  made.model.loss = none<ValueId>();
+
+  const Status status = verify(made.plan, made.model);
+
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error()[0].code, "ir.loss");
+}
+
+TEST(Verify, AcceptsPipelinesOfEveryShape) {
+  for (const std::uint32_t stages : {1U, 2U, 4U}) {
+    for (const std::uint32_t replicas : {1U, 2U}) {
+      for (const std::uint32_t microbatches : {1U, 2U, 5U}) {
+        for (std::uint32_t flags = 0; flags < 32; ++flags) {
+          PipelineShape shape{.stages = stages, .replicas = replicas, .microbatches = microbatches};
+          shape.tied = (flags & 1U) != 0;
+          shape.split_backward = (flags & 2U) != 0;
+          shape.folded = (flags & 4U) != 0 && stages % 2 == 0;
+          shape.evaluates = (flags & 8U) != 0;
+          shape.frozen_embedding = (flags & 16U) != 0;
+          const auto made = pipeline(shape);
+
+          const Status status = verify(made.plan, made.model);
+
+          ASSERT_TRUE(status) << stages << "x" << replicas << " M " << microbatches << " flags "
+                              << flags << ": " << to_string(status.error());
+        }
+      }
+    }
+  }
+}
+
+// Random numbers in place of the plan's own: refused or not, never a crash.
+TEST(Verify, SurvivesNonsense) {
+  std::uint32_t state = 1;
+  const auto random = [&state](std::uint32_t bound) {
+    state = state * 1664525u + 1013904223u;
+    return (state >> 8) % bound;
+  };
+  std::size_t refused = 0;
+  const auto base = pipeline({.microbatches = 3, .tied = true});
+  for (int i = 0; i < 3000; ++i) {
+    auto made = base;
+    Program& program = made.plan.programs[random(2)];
+    for (std::uint32_t change = 0; change < 1 + random(3); ++change) {
+      const std::uint32_t value = random(3) == 0 ? 0xffffffff : random(40);
+      Task& task = program.tasks[random(static_cast<std::uint32_t>(program.tasks.size()))];
+      Buffer& buffer = program.buffers[random(static_cast<std::uint32_t>(program.buffers.size()))];
+      switch (random(16)) {
+        case 0:
+          task.op = static_cast<Op>(random(22));
+          break;
+        case 1:
+          task.chunk = ChunkId{value};
+          break;
+        case 2:
+          task.microbatch = value;
+          break;
+        case 3:
+          task.value = ValueId{value};
+          break;
+        case 4:
+          task.bucket = BucketId{value};
+          break;
+        case 5:
+          task.communicator = CommId{value};
+          break;
+        case 6:
+          task.peer = NodeId{value};
+          break;
+        case 7:
+          task.node = NodeId{value};
+          break;
+        case 8:
+          task.waits = {value, random(5)};
+          break;
+        case 9:
+          task.reads = {random(40), value};
+          break;
+        case 10:
+          task.writes.count = value;
+          break;
+        case 11:
+          buffer.kind = static_cast<Buffer::Kind>(random(11));
+          break;
+        case 12:
+          buffer.alloc = TaskId{value};
+          break;
+        case 13:
+          buffer.free = TaskId{value};
+          break;
+        case 14:
+          program.waits[random(4)].task = TaskId{value};
+          break;
+        default:
+          program.streams[random(2)].tasks.count = value;
+          break;
+      }
+    }
+    refused += verify(made.plan, made.model) ? 0 : 1;
+  }
+  EXPECT_GT(refused, 2500u);
+}
+
+TEST(Documentation, ShowsTheRealMessageOfEachRule) {
+  std::ifstream file(std::string(PIPER_SOURCE_DIR) + "/docs/verifier.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  for (const BrokenPlan& broken : broken_plans()) {
+    if (broken.is_documented) {
+      EXPECT_NE(text.str().find("## " + broken.code + "\n"), std::string::npos)
+          << "no section for " << broken.code;
+      EXPECT_NE(text.str().find("\n```text\n" + refusal(broken) + "```\n"), std::string::npos)
+          << "expected the message of '" << broken.name << "':\n"
+          << refusal(broken);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace piper

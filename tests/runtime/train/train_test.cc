@@ -1,0 +1,277 @@
+#include "runtime/train/train.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "runtime/optim/optimizer.h"
+#include "tests/runtime/data/fixture.h"
+#include "tests/runtime/train/fake_engine.h"
+
+namespace piper {
+namespace {
+
+using testing::expect_error;
+using testing::FakeEngine;
+using testing::Folder;
+
+constexpr auto kTokens = static_cast<ValueId>(0);
+constexpr auto kLabels = static_cast<ValueId>(1);
+
+// A job on two ranks: 5 rows a step of a data set of 20 rows to train on and 7 held out. Row i has
+// i % 3 counted labels.
+class Train : public ::testing::Test {
+ protected:
+  Train() {
+    std::string text;
+    for (int i = 0; i < 27; ++i) {
+      const std::string id = std::to_string(i);
+      text += "{\"tokens\": [" + id + ", " + id + "], \"labels\": [" + (i % 3 > 0 ? "1" : "-100") +
+              ", " + (i % 3 > 1 ? "1" : "-100") + "]}\n";
+    }
+    job_.config = testing::job_of({folder_.write("rows.jsonl", text)}, 2, 5);
+    job_.config.training.dataset = Dataset::jsonl;
+    job_.config.training.steps = 4;
+    job_.config.validation.fraction = 7.0 / 27;
+    job_.config.metrics.file = folder_.path("metrics.jsonl");
+    job_.model = testing::model_of_text(2);
+    job_.plans = {testing::two_ranks(Plan::Kind::train, 5),
+                  testing::two_ranks(Plan::Kind::evaluate, 5)};
+    engine_->on_train = [](const FakeEngine::Asked&) {
+      StepResult result;
+      result.loss = 2;
+      result.tokens = 5;
+      return result;
+    };
+  }
+
+  Expected<TrainSummary> run() {
+    return train(job_, {"", false}, [this](const Job&) -> Expected<std::unique_ptr<Engine>> {
+      return std::unique_ptr<Engine>(std::move(owned_));
+    });
+  }
+
+  std::vector<nlohmann::json> metrics() const {
+    std::ifstream stream(job_.config.metrics.file);
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(stream, line);) {
+      lines.push_back(nlohmann::json::parse(line));
+    }
+    return lines;
+  }
+
+  Folder folder_;
+  Job job_;
+  std::unique_ptr<FakeEngine> owned_ = std::make_unique<Kept>(record_);
+  FakeEngine* engine_ = owned_.get();
+
+  // Outlives the engine, which the loop destroys.
+  struct Record {
+    std::vector<FakeEngine::Asked> trained, evaluated;
+    std::vector<std::string> cancelled;
+  };
+  Record record_;
+  struct Kept : FakeEngine {
+    explicit Kept(Record& to) : FakeEngine(2), record(to) {}
+    ~Kept() override { record = {trained, evaluated, cancelled}; }
+    Record& record;
+  };
+};
+
+TEST_F(Train, GivesEachRankItsBlockOfTheStepsRows) {
+  ASSERT_TRUE(run().has_value());
+
+  ASSERT_EQ(record_.trained.size(), 4u);
+  for (const FakeEngine::Asked& asked : record_.trained) {
+    EXPECT_EQ(asked.batches[0].at(kTokens).size(0), 3);
+    EXPECT_EQ(asked.batches[1].at(kTokens).size(0), 2);
+    EXPECT_EQ(asked.batches[1].at(kLabels).size(0), 2);
+  }
+}
+
+TEST_F(Train, CountsStepsFromOneAndFollowsTheSchedule) {
+  job_.config.lr_scheduler.warmup_steps = 2;
+
+  ASSERT_TRUE(run().has_value());
+
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    const FakeEngine::Asked& asked = record_.trained[static_cast<std::size_t>(step - 1)];
+    EXPECT_EQ(asked.step, step);
+    EXPECT_EQ(asked.lr_factor, piper::lr_factor(job_.config.lr_scheduler, step, 4));
+  }
+}
+
+TEST_F(Train, WritesAnObjectAStepToTheMetricsFile) {
+  ASSERT_TRUE(run().has_value());
+
+  ASSERT_EQ(metrics().size(), 4u);
+  EXPECT_EQ(metrics()[3]["step"], 4);
+  EXPECT_EQ(metrics()[3]["loss"], 2.0);
+  EXPECT_EQ(metrics()[3]["planned_peak_bytes"].size(), 2u);
+}
+
+// B15: uneven batches and ranks. The fake's loss of a batch is the mean of its rows' numbers over
+// counted labels.
+TEST_F(Train, TheHeldOutLossWeighsEveryCountedLabelOnce) {
+  double sum = 0, count = 0;
+  for (int row = 20; row < 27; ++row) {
+    sum += row * (row % 3);
+    count += row % 3;
+  }
+  engine_->on_evaluate = [](const FakeEngine::Asked& asked) {
+    StepResult result;
+    for (const Batch& batch : asked.batches) {
+      const at::Tensor labels = batch.at(kLabels), tokens = batch.at(kTokens);
+      for (std::int64_t i = 0; i < labels.size(0); ++i) {
+        const auto counted = labels[i].ne(-100).sum().item<std::int64_t>();
+        result.tokens += counted;
+        result.loss += static_cast<double>(counted * tokens[i][0].item<std::int64_t>());
+      }
+    }
+    result.loss /= static_cast<double>(result.tokens);
+    return result;
+  };
+
+  const auto summary = run();
+
+  ASSERT_TRUE(summary.has_value());
+  EXPECT_EQ(record_.evaluated.size(), 2u);
+  EXPECT_DOUBLE_EQ(summary->held_out_loss, sum / count);
+}
+
+TEST_F(Train, EvaluatesAsOftenAsTheJobSaysAndAtTheEndOnce) {
+  job_.config.validation.freq = 2;
+  job_.config.validation.steps = 1;
+  engine_->on_evaluate = [](const FakeEngine::Asked&) {
+    StepResult result;
+    result.tokens = 1;
+    return result;
+  };
+
+  ASSERT_TRUE(run().has_value());
+
+  EXPECT_EQ(record_.evaluated.size(), 2u);
+}
+
+TEST_F(Train, WithoutHeldOutRowsThereIsNoHeldOutLoss) {
+  job_.config.validation.fraction = 0;
+
+  const auto summary = run();
+
+  ASSERT_TRUE(summary.has_value());
+  EXPECT_TRUE(std::isnan(summary->held_out_loss));
+  EXPECT_TRUE(record_.evaluated.empty());
+}
+
+// B41: at the very step, whatever is logged.
+TEST_F(Train, StopsAtTheStepThatIsNotFinite) {
+  job_.config.metrics.log_freq = 10;
+  engine_->on_train = [](const FakeEngine::Asked& asked) {
+    StepResult result;
+    result.finite = asked.step != 3;
+    result.loss = result.finite ? 1 : std::numeric_limits<double>::quiet_NaN();
+    return result;
+  };
+
+  const auto summary = run();
+
+  expect_error(summary, "run.non_finite",
+               "step 3: expected finite numbers, got loss nan and gradient norm 0.000000; the "
+               "weights are those of step 2");
+  EXPECT_EQ(record_.trained.size(), 3u);
+}
+
+TEST_F(Train, ASkippedUpdateCountsNeitherForTheOptimizerNorForTheSchedule) {
+  job_.config.training.non_finite = NonFinite::skip;
+  job_.config.lr_scheduler.warmup_steps = 4;
+  int calls = 0;
+  engine_->on_train = [&](const FakeEngine::Asked&) {
+    StepResult result;
+    result.finite = ++calls != 2;
+    return result;
+  };
+
+  const auto summary = run();
+
+  ASSERT_TRUE(summary.has_value());
+  std::vector<std::int64_t> steps;
+  for (const FakeEngine::Asked& asked : record_.trained) {
+    steps.push_back(asked.step);
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 2, 3}));
+  EXPECT_EQ(record_.trained[1].lr_factor, record_.trained[2].lr_factor);
+  EXPECT_FALSE(
+      record_.trained[1].batches[0].at(kTokens).equal(record_.trained[2].batches[0].at(kTokens)));
+}
+
+TEST_F(Train, AnErrorOfTheEngineEndsTheRun) {
+  engine_->on_train = [](const FakeEngine::Asked&) -> Expected<StepResult> {
+    return fail(error("run.exception", "rank 1: boom"));
+  };
+
+  expect_error(run(), "run.exception", "rank 1: boom");
+}
+
+TEST_F(Train, CtrlCEndsTheRunAfterItsStepWithASummary) {
+  engine_->on_train = [](const FakeEngine::Asked& asked) {
+    if (asked.step == 2) {
+      std::raise(SIGINT);
+    }
+    StepResult result;
+    result.loss = 7;
+    return result;
+  };
+
+  const auto summary = run();
+
+  ASSERT_TRUE(summary.has_value());
+  EXPECT_TRUE(summary->interrupted);
+  EXPECT_EQ(summary->steps, 2);
+  EXPECT_EQ(summary->loss, 7);
+  EXPECT_TRUE(record_.evaluated.empty());
+  EXPECT_TRUE(record_.cancelled.empty());
+}
+
+TEST_F(Train, ASecondCtrlCEndsTheStepItself) {
+  engine_->on_train = [this](const FakeEngine::Asked& asked) -> Expected<StepResult> {
+    if (asked.step < 2) {
+      return StepResult{};
+    }
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+    while (engine_->cancelled.empty()) {  // as the engine waits for its ranks
+      std::this_thread::yield();
+    }
+    return fail(error("run.cancelled", "interrupted"));
+  };
+
+  const auto summary = run();
+
+  ASSERT_TRUE(summary.has_value());
+  EXPECT_TRUE(summary->interrupted);
+  EXPECT_EQ(summary->steps, 1);
+}
+
+TEST_F(Train, TokensPerSecondLeaveTheFirstStepOut) {
+  engine_->on_train = [](const FakeEngine::Asked& asked) {
+    StepResult result;
+    result.tokens = asked.step == 1 ? 1'000'000'000 : 1;
+    return result;
+  };
+
+  const auto summary = run();
+
+  ASSERT_TRUE(summary.has_value());
+  const auto lines = metrics();
+  double seconds = 0;
+  for (int i = 1; i < 4; ++i) {
+    seconds += lines[static_cast<std::size_t>(i)]["step_seconds"].get<double>();
+  }
+  EXPECT_NEAR(summary->tokens_per_second, 3 / seconds, 1e-6 * summary->tokens_per_second);
+}
+
+}  // namespace
+}  // namespace piper

@@ -1,0 +1,309 @@
+// The plugin through the host, as a job runs it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/plugin/host.h"
+#include "plugins/interleaved1f1b/partition.h"
+#include "tests/support/toy_model.h"
+
+namespace piper {
+namespace {
+
+const Location kWhere{"job.toml", 7, 1};
+
+struct JobShape {
+  std::uint32_t pp = 1, dp = 1, microbatches = 1;
+  std::vector<std::pair<std::string, OptionValue>> options;
+};
+
+Config job(const JobShape& shape) {
+  Config config = test::toy_config(shape.pp, shape.dp, shape.microbatches);
+  config.strategies = {{"interleaved1f1b", "interleaved1f1b", shape.options, kWhere}};
+  config.locations["mesh.pp"] = {"job.toml", 2, 6};
+  return config;
+}
+
+OptionValue text(const char* value) {
+  return {std::string(value), {"job.toml", 9, 12}};
+}
+
+OptionValue boundaries(const std::vector<std::int64_t>& layers) {
+  std::vector<OptionValue> items;
+  for (const std::int64_t layer : layers) {
+    items.push_back({layer, {"job.toml", 9, static_cast<std::uint32_t>(15 + 3 * items.size())}});
+  }
+  return {items, {"job.toml", 9, 14}};
+}
+
+Expected<std::vector<Proposal>> run(const JobShape& shape, const ModelGraph& model) {
+  return propose(job(shape), model, SearchPath{{PIPER_PLUGIN_DIR}, false});
+}
+
+std::string errors(const JobShape& shape, const ModelGraph& model) {
+  const auto proposals = run(shape, model);
+  return proposals ? "" : to_string(proposals.error());
+}
+
+std::string print(const Proposal& proposal) {
+  std::string lines;
+  for (const Directive& directive : proposal.directives) {
+    const std::string line = to_string(directive);
+    lines += line.substr(0, line.find("   #")) + "\n";
+  }
+  return lines;
+}
+
+// The chains, as the tables write them: `0F0`.
+std::vector<std::vector<std::string>> chains(const Proposal& proposal) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Directive& directive : proposal.directives) {
+    if (const auto* chain = std::get_if<OrderChainDirective>(&directive.what)) {
+      rows.emplace_back();
+      for (const Action& action : chain->actions) {
+        rows.back().push_back(std::to_string(action.stage) +
+                              (action.pass == Pass::forward ? "F" : "B") +
+                              std::to_string(action.microbatch));
+      }
+    }
+  }
+  return rows;
+}
+
+void expect_tables(const std::string& file, const char* schedule) {
+  std::ifstream stream(std::string(PIPER_SOURCE_DIR) + "/tests/data/schedules/" + file);
+  ASSERT_TRUE(stream) << file;
+  const nlohmann::json data = nlohmann::json::parse(stream);
+  ASSERT_FALSE(data["tables"].empty());
+  for (const nlohmann::json& table : data["tables"]) {
+    const JobShape shape{table["ranks"], 1, table["microbatches"], {{"schedule", text(schedule)}}};
+
+    const auto proposals = run(shape, test::toy_model({8}));
+
+    ASSERT_TRUE(proposals) << to_string(proposals.error());
+    EXPECT_EQ(nlohmann::json(chains(proposals->at(0))), table["per_rank"])
+        << file << " " << shape.pp << " " << shape.microbatches;
+  }
+}
+
+TEST(Interleaved1f1b, OrdersLikePyTorch) {
+  expect_tables("pytorch_1f1b.json", "1f1b");
+}
+TEST(Interleaved1f1b, OrdersLikeMegatron) {
+  expect_tables("megatron_1f1b.json", "1f1b");
+}
+TEST(Interleaved1f1b, OrdersGpipeLikePyTorch) {
+  expect_tables("pytorch_gpipe.json", "gpipe");
+}
+
+// PyTorch's wording of the same order, for numbers of micro-batches that it refuses too: min(M, R -
+// r) forwards, then one backward and one forward in turn as long as there are forwards, then
+// backwards.
+TEST(Interleaved1f1b, TakesAnyNumberOfMicrobatches) {
+  for (std::uint32_t stages = 1; stages <= 6; ++stages) {
+    for (std::uint32_t m = 1; m <= 9; ++m) {
+      const auto rows = chains(run({stages, 1, m, {}}, test::toy_model({6}))->at(0));
+      ASSERT_EQ(rows.size(), stages);
+      for (std::uint32_t r = 0; r < stages; ++r) {
+        std::vector<std::string> expected;
+        const auto add = [&](const char* pass, std::uint32_t number) {
+          expected.push_back(std::to_string(r) + pass + std::to_string(number));
+        };
+        std::uint32_t forward = 0;
+        while (forward < std::min(m, stages - r)) {
+          add("F", forward++);
+        }
+        for (std::uint32_t backward = 0; backward < m; ++backward) {
+          add("B", backward);
+          if (forward < m) {
+            add("F", forward++);
+          }
+        }
+        EXPECT_EQ(rows[r], expected) << stages << " " << m << " " << r;
+      }
+    }
+  }
+}
+
+TEST(Interleaved1f1b, TagsPlacesAndOrdersEachStage) {
+  const auto proposals = run({2, 2, 2, {}}, test::toy_model({4}));
+
+  ASSERT_TRUE(proposals) << to_string(proposals.error());
+  EXPECT_EQ(print(proposals->at(0)),
+            "tag {REGION=[0, 1, 2]} PP=0\n"
+            "place {PP=0} ranks=[0, 1] stream=compute\n"
+            "order_chain ranks=[0, 1] 0F0 0F1 0B0 0B1\n"
+            "tag {REGION=[3, 4, 5]} PP=1\n"
+            "place {PP=1} ranks=[2, 3] stream=compute\n"
+            "order_chain ranks=[2, 3] 1F0 1B0 1F1 1B1\n");
+}
+
+TEST(Interleaved1f1b, ClaimsItsAxisAndTheOrder) {
+  const Proposal proposal = run({2, 1, 2, {}}, test::toy_model({4}))->at(0);
+
+  ASSERT_EQ(proposal.claims.size(), 2U);
+  EXPECT_EQ(proposal.claims[0].kind, Claim::Kind::axis);
+  EXPECT_EQ(proposal.claims[0].name, "pp");
+  EXPECT_EQ(proposal.claims[1].kind, Claim::Kind::order);
+  EXPECT_EQ(proposal.from.plugin, "interleaved1f1b");
+  EXPECT_EQ(proposal.directives[0].from.where, kWhere);
+}
+
+TEST(Interleaved1f1b, RunsOnOneStage) {
+  EXPECT_EQ(print(run({1, 1, 1, {}}, test::toy_model({1}))->at(0)),
+            "tag {REGION=[0, 1, 2]} PP=0\n"
+            "place {PP=0} ranks=[0] stream=compute\n"
+            "order_chain ranks=[0] 0F0 0B0\n");
+}
+
+TEST(Interleaved1f1b, CutsAModelWithoutLayersBetweenItsRegions) {
+  ModelGraph model = test::toy_model({2});
+  for (Region& region : model.regions) {
+    region.tags.clear();
+  }
+
+  const std::string lines = print(run({4, 1, 1, {}}, model)->at(0));
+
+  EXPECT_EQ(lines.substr(0, lines.find('\n')), "tag {REGION=[0]} PP=0");
+}
+
+TEST(Interleaved1f1b, CutsWhereTheJobSays) {
+  const std::string lines =
+      print(run({2, 1, 1, {{"boundaries", boundaries({0, 3})}}}, test::toy_model({4}))->at(0));
+
+  EXPECT_NE(lines.find("tag {REGION=[0, 1, 2, 3]} PP=0\n"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("tag {REGION=[4, 5]} PP=1\n"), std::string::npos) << lines;
+}
+
+TEST(Interleaved1f1b, RefusesMoreStagesThanLayersAtTheMesh) {
+  EXPECT_EQ(errors({3, 1, 1, {}}, test::toy_model({2})),
+            "job.toml:2:6: error: interleaved1f1b: expected at most 2 stages, one a layer of the "
+            "model, got pp = 3 "
+            "[interleaved1f1b.stages]");
+}
+
+TEST(Interleaved1f1b, RefusesBoundariesThatDoNotFit) {
+  const auto with = [](const std::vector<std::int64_t>& layers) {
+    return errors({2, 1, 1, {{"boundaries", boundaries(layers)}}}, test::toy_model({4}));
+  };
+
+  EXPECT_EQ(with({0}),
+            "job.toml:9:15: error: interleaved1f1b: expected one boundary a stage, 2 in all, got 1 "
+            "[interleaved1f1b.boundaries]");
+  EXPECT_EQ(with({1, 2}),
+            "job.toml:9:15: error: interleaved1f1b: expected the first layer, 0, got 1 "
+            "[interleaved1f1b.boundaries]");
+  EXPECT_EQ(with({0, 0}),
+            "job.toml:9:18: error: interleaved1f1b: expected a layer after 0, got 0 "
+            "[interleaved1f1b.boundaries]");
+  EXPECT_EQ(with({0, 4}),
+            "job.toml:9:18: error: interleaved1f1b: expected a layer after 0, got 4 "
+            "[interleaved1f1b.boundaries]");
+}
+
+TEST(Interleaved1f1b, RefusesAnUnknownScheduleWithTheNearestName) {
+  EXPECT_EQ(errors({1, 1, 1, {{"schedule", text("1f1d")}}}, test::toy_model({2})),
+            "job.toml:9:12: error: interleaved1f1b.schedule: expected one of \"1f1b\", \"gpipe\", "
+            "got \"1f1d\" (did you mean '1f1b'?) "
+            "[option.choice]");
+}
+
+TEST(Interleaved1f1b, IsUsedOnceInAJob) {
+  Config config = job({2, 1, 1, {}});
+  config.strategies.push_back({"again", "interleaved1f1b", {}, {"job.toml", 12, 1}});
+
+  const Status status = check_strategies(config, SearchPath{{PIPER_PLUGIN_DIR}, false});
+
+  ASSERT_FALSE(status);
+  EXPECT_EQ(to_string(status.error()[0]),
+            "job.toml:7:1: error: plugin 'interleaved1f1b' conflicts with 'pipeline': a model is "
+            "cut into one pipeline "
+            "[plugin.conflict]\njob.toml:12:1: note: which 'interleaved1f1b' provides");
+}
+
+TEST(Interleaved1f1b, ProposesTheSameTwice) {
+  const ModelGraph model = test::toy_model({5});
+
+  EXPECT_EQ(print(run({4, 2, 7, {}}, model)->at(0)), print(run({4, 2, 7, {}}, model)->at(0)));
+}
+
+// Every cut of n units in k parts.
+void each_cut(std::size_t n, std::size_t k, std::vector<std::size_t>& firsts,
+              const std::function<void()>& visit) {
+  if (firsts.size() == k) {
+    visit();
+    return;
+  }
+  for (std::size_t first = firsts.empty() ? 0 : firsts.back() + 1; first + (k - firsts.size()) <= n;
+       ++first) {
+    firsts.push_back(first);
+    each_cut(n, k, firsts, visit);
+    firsts.pop_back();
+    if (firsts.empty()) {
+      return;  // the first part begins at 0
+    }
+  }
+}
+
+std::pair<std::int64_t, std::int64_t> worst_and_squares(const std::vector<std::int64_t>& costs,
+                                                        const std::vector<std::size_t>& firsts) {
+  std::int64_t worst = 0;
+  std::int64_t squares = 0;
+  for (std::size_t part = 0; part < firsts.size(); ++part) {
+    const std::size_t end = part + 1 < firsts.size() ? firsts[part + 1] : costs.size();
+    std::int64_t sum = 0;
+    for (std::size_t i = firsts[part]; i < end; ++i) {
+      sum += costs[i] + 1;
+    }
+    worst = std::max(worst, sum);
+    squares += sum * sum;
+  }
+  return {worst, squares};
+}
+
+TEST(Partition, IsAsGoodAsTheBestOfAllCuts) {
+  std::uint32_t seed = 1;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::int64_t> costs;
+    const std::size_t n = 1 + static_cast<std::size_t>(round) % 9;
+    for (std::size_t i = 0; i < n; ++i) {
+      seed = seed * 1664525U + 1013904223U;
+      costs.push_back(static_cast<std::int64_t>(seed >> 24U));
+    }
+    for (std::size_t k = 1; k <= n; ++k) {
+      std::pair<std::int64_t, std::int64_t> best{std::numeric_limits<std::int64_t>::max(), 0};
+      std::vector<std::size_t> firsts;
+      each_cut(n, k, firsts, [&] { best = std::min(best, worst_and_squares(costs, firsts)); });
+
+      const auto found = interleaved1f1b::balance(costs, k);
+
+      ASSERT_EQ(found.size(), k);
+      EXPECT_EQ(worst_and_squares(costs, found), best) << round << " " << k;
+    }
+  }
+}
+
+TEST(Partition, KeepsEarlierStagesSmallAmongEquals) {
+  EXPECT_EQ(interleaved1f1b::balance(std::vector<std::int64_t>(9, 100), 4),
+            (std::vector<std::size_t>{0, 2, 4, 6}));
+  EXPECT_EQ(interleaved1f1b::balance(std::vector<std::int64_t>(6, 0), 3),
+            (std::vector<std::size_t>{0, 2, 4}));
+}
+
+TEST(Partition, IsQuickForManyUnits) {
+  std::vector<std::int64_t> costs(4000, std::int64_t{1} << 50);
+
+  const auto firsts = interleaved1f1b::balance(costs, 64);
+
+  EXPECT_EQ(firsts.size(), 64U);
+}
+
+}  // namespace
+}  // namespace piper
