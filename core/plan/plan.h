@@ -67,6 +67,7 @@ struct Chunk {
   std::vector<std::uint32_t> microbatches;  // that it runs, ascending; empty: all of them
   bool experts =
       false;  // partitioned over expert groups: its values come and go through all-to-alls
+  std::uint32_t expert_parts = 1;  // members of an expert group
   bool operator==(const Chunk&) const = default;
 };
 
