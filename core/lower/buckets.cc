@@ -133,6 +133,12 @@ class Maker {
         }
       }
       policy.groups.push_back(std::move(*groups));
+      if (policy.groups.back()[0].size() != policy.groups[0][0].size() && bucket.zero > 0) {
+        return fail(error("replicate.homes",
+                          "the places of " + describe(model_, first) +
+                              " have groups of different size, over which it cannot be sharded",
+                          dag_.origins[replication.origin].where));
+      }
     }
     bucket.shards = bucket.zero > 0 ? static_cast<std::uint32_t>(policy.groups[0][0].size()) : 1;
     return {};
@@ -170,6 +176,18 @@ class Maker {
                               std::to_string(bucket.expert_parts) + " ranks divide, got " +
                               std::to_string(bucket.parameters.size()),
                           dag_.origins[dag_.policies[index(id)].origin].where));
+      }
+      const std::size_t block = bucket.parameters.size() / bucket.expert_parts;
+      for (std::size_t i = block; i < bucket.parameters.size(); ++i) {
+        const Parameter &one = model_.parameter(bucket.parameters[i]),
+                        &first = model_.parameter(bucket.parameters[i - block]);
+        if (one.shape != first.shape) {
+          return fail(error("shard.parameters",
+                            "expected blocks of " + std::to_string(block) +
+                                " parameters of the same shapes, but '" + one.name +
+                                "' differs from '" + first.name + "'",
+                            dag_.origins[dag_.policies[index(id)].origin].where));
+        }
       }
       bucket.elements /= bucket.expert_parts;
     }

@@ -22,6 +22,10 @@ std::int64_t optimizer_bytes(const Bucket& bucket, const OptimizerConfig& optimi
   return copies * bucket.shard_elements() * size_of(wide);
 }
 
+Affine times(Affine bytes, std::uint32_t n) {
+  return {bytes.per_row * n, bytes.fixed * n};
+}
+
 }  // namespace
 
 BufferId BufferTable::Block::at(std::uint32_t m) const {
@@ -216,7 +220,7 @@ void BufferTable::add_chunk(ChunkId id) {
     Buffer buffer;
     buffer.kind = Buffer::Kind::saved;
     buffer.chunk = id;
-    buffer.bytes = chunk.saved_bytes;
+    buffer.bytes = times(chunk.saved_bytes, chunk.expert_parts);
     add_block(saved_[index(id)], buffer, microbatches, count);
   }
 }
@@ -227,17 +231,12 @@ void BufferTable::add_routed(ChunkId id) {
   const std::uint32_t count = runs(dag_, chunk);
   const std::vector<std::uint32_t>* microbatches =
       chunk.microbatches.empty() ? nullptr : &chunk.microbatches;
-  std::uint32_t group = 1;
-  for (const BucketId bucket : chunk.buckets) {
-    group = std::max(group, dag_.bucket(bucket).expert_parts);
-  }
   Buffer buffer;
   const auto describe_value = [&](Buffer::Kind kind, ValueId v, ChunkId reader) {
     buffer.kind = kind;
     buffer.value = v;
     buffer.chunk = reader;
-    const Affine bytes = model_.value(v).bytes();
-    buffer.bytes = {bytes.per_row * group, bytes.fixed * group};
+    buffer.bytes = times(model_.value(v).bytes(), chunk.expert_parts);
   };
   for (const ValueId v : routed_inputs(dag_, id)) {
     const std::uint32_t input = input_of(id, v);

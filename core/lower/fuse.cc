@@ -174,6 +174,11 @@ class Fuser {
         dag_.chunk_split.push_back(annotated_.split_backward[index(group.front())]);
         dag_.chunk_sharding.push_back(annotated_.sharding[index(group.front())]);
         chunk.experts = dag_.chunk_sharding.back() != Annotated::kNothing;
+        if (chunk.experts) {
+          const Family& family = annotated_.shardings[dag_.chunk_sharding.back()].what.family;
+          const auto groups = groups_in(family, {dag_.programs[program].ranks});
+          chunk.expert_parts = static_cast<std::uint32_t>((*groups)[0].size());
+        }
         dag_.chunks.push_back(std::move(chunk));
       }
     }
@@ -232,6 +237,9 @@ class Fuser {
                                  "reads the input '" + model_.values[v].name + "' of the model"));
         }
         for (const ChunkId maker : dag_.makers[v]) {
+          if (shared_microbatches(dag_, dag_.chunk(maker), user).empty()) {
+            continue;
+          }
           const DagProgram& from = dag_.programs[dag_.chunk(maker).program];
           const DagProgram& to = dag_.programs[user.program];
           if (from.ranks.size() != to.ranks.size()) {
@@ -247,6 +255,9 @@ class Fuser {
           if (routes(dag_, maker, use.chunk) && dag_.chunk(maker).program != user.program) {
             return fail(edge_error(user.experts ? use.chunk : maker,
                                    "exchanges a value with another place"));
+          }
+          if (routes(dag_, maker, use.chunk) && dag_.chunk(maker).experts && user.experts) {
+            return fail(edge_error(use.chunk, "reads a value that other experts make"));
           }
         }
       }

@@ -181,7 +181,8 @@ class Builder {
       case Route::enter_backward:
         for (const ValueId v : routed_outputs(dag_, c)) {
           for (const Use& user : dag_.uses[index(v)]) {
-            if (routes(dag_, c, user.chunk) && computes_gradient(dag_, v, user.chunk)) {
+            if (routes(dag_, c, user.chunk) && computes_gradient(dag_, v, user.chunk) &&
+                runs_microbatch(dag_.chunk(user.chunk), m)) {
               read(table_->gradient(user.chunk, user.input, m));
               write(table_->routed_gradient(user.chunk, user.input, m));
             }

@@ -23,6 +23,7 @@ struct ChainOfUses {
   BucketId bucket;
   std::uint32_t k = 0;
   NodeId first = none<NodeId>(), last = none<NodeId>();
+  std::uint32_t position = 0;  // of the first in the order
 };
 
 std::vector<std::vector<std::uint32_t>> ranks_of(const Dag& dag, std::uint32_t program,
@@ -86,7 +87,8 @@ class Chains {
 
   void find(std::vector<NodeId>& last_gradient) {
     std::uint32_t step = 0;  // computations that touch any bucket
-    for (const NodeId id : order_) {
+    for (std::uint32_t position = 0; position < order_.size(); ++position) {
+      const NodeId id = order_[position];
       const Node& node = dag_.node(id);
       const std::vector<BucketId>& buckets = dag_.chunk(node.chunk).buckets;
       if (buckets.empty()) {
@@ -113,7 +115,7 @@ class Chains {
           if (open.parameter_run != run) {
             open.parameter_run = run;
             open.parameter_chain = gathers_.size();
-            gathers_.push_back({buckets[j], open.parameters++, id, id});
+            gathers_.push_back({buckets[j], open.parameters++, id, id, position});
           }
           gathers_[open.parameter_chain].last = id;
           dag_.chains.parameter[entry] = gathers_[open.parameter_chain].k;
@@ -124,7 +126,7 @@ class Chains {
           if (open.gradient_run != run) {
             open.gradient_run = run;
             open.gradient_chain = reductions_.size();
-            reductions_.push_back({buckets[j], open.gradients++, id, id});
+            reductions_.push_back({buckets[j], open.gradients++, id, id, position});
           }
           reductions_[open.gradient_chain].last = id;
           dag_.chains.gradient[entry] = reductions_[open.gradient_chain].k;
@@ -145,7 +147,8 @@ class Chains {
     return node;
   }
 
-  // A gather may start when all chains but `prefetch` before its own have ended.
+  // A gather may start when the chain `prefetch` before its own does: after the computation before
+  // that. Never after the end of a chain, which may lie after its own start.
   void add_gathers() {
     for (std::size_t i = 0; i < gathers_.size(); ++i) {
       const ChainOfUses& chain = gathers_[i];
@@ -153,8 +156,10 @@ class Chains {
       const NodeId gather =
           dag_.add(collective_node(Op::all_gather, chain.bucket, chain.k, policy.gather_stream));
       dag_.add_edge(gather, chain.first);
-      if (i > policy.prefetch) {
-        dag_.add_edge(gathers_[i - 1 - policy.prefetch].last, gather);
+      if (i >= policy.prefetch) {
+        if (const std::uint32_t at = gathers_[i - policy.prefetch].position; at > 0) {
+          dag_.add_edge(order_[at - 1], gather);
+        }
       }
     }
   }
