@@ -54,6 +54,14 @@ class Structure {
       bad("expected at least one rank and one micro-batch, got " + std::to_string(plan_.world) +
           " and " + std::to_string(plan_.microbatches));
     }
+    std::size_t tasks = 0;
+    for (const Program& program : plan_.programs) {
+      tasks += program.tasks.size();
+    }
+    if (plan_.microbatches > tasks) {  // each has a forward
+      bad(std::to_string(plan_.microbatches) + " micro-batches, but only " + std::to_string(tasks) +
+          " tasks");
+    }
   }
 
   void chunk(std::uint32_t id) {
