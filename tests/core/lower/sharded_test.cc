@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/pipeline.h"
+#include "tests/support/plan_oracle.h"
 #include "tests/support/sharded_toy.h"
 
 namespace piper {
@@ -15,10 +16,11 @@ namespace {
 using test::sharded_job;
 using test::ShardedShape;
 
-// Plans it, with the text read back exactly.
+// Plans it; its gradients are the right sums, and its text is read back exactly.
 Expected<Plans> planned(const ShardedShape& shape) {
   const test::ShardedJob job = sharded_job(shape);
   PIPER_ASSIGN(Plans plans, test::plan(job));
+  EXPECT_EQ(test::find_wrong_sum(plans.train), "") << to_string(shape);
   for (const Plan* plan : {&plans.train, &plans.evaluate}) {
     const Expected<Plan> read = parse_plan(print(*plan, job.model), job.model, "p.plan");
     EXPECT_TRUE(read) << to_string(shape) << (read ? "" : to_string(read.error()));
