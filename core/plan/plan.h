@@ -67,7 +67,9 @@ struct Chunk {
   std::vector<std::uint32_t> microbatches;  // that it runs, ascending; empty: all of them
   bool experts =
       false;  // partitioned over expert groups: its values come and go through all-to-alls
-  std::uint32_t expert_parts = 1;  // members of an expert group
+  // Members of an expert group. All rows of a group may arrive at one of them, so what routed
+  // buffers and `saved` need at most is this many times what the model says.
+  std::uint32_t expert_parts = 1;
   bool operator==(const Chunk&) const = default;
 };
 

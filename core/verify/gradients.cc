@@ -69,6 +69,10 @@ class Gradients {
       }
     }
     expert_of_.assign(plan_.buckets.size(), {});
+    if (std::none_of(plan_.chunks.begin(), plan_.chunks.end(),
+                     [](const Chunk& chunk) { return chunk.experts; })) {
+      return;
+    }
     std::vector<CommId> of_value(report_.model.values.size() * plan_.programs.size(),
                                  none<CommId>());
     for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
@@ -113,11 +117,17 @@ class Gradients {
 
   void program(std::uint32_t p) {
     const Program& program = plan_.programs[p];
-    const Chains chains = find_chains(plan_, program);
-    std::vector<std::vector<std::uint32_t>> gathered(plan_.buckets.size()), reduced = gathered;
-    for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
-      gathered[b].assign(chains.gathers[b], 0);
-      reduced[b].assign(chains.reductions[b], 0);
+    const bool shards = std::any_of(program.buckets.begin(), program.buckets.end(),
+                                    [&](BucketId b) { return plan_.buckets[index(b)].zero > 0; });
+    std::vector<std::vector<std::uint32_t>> gathered, reduced;  // times, by bucket and chain
+    if (shards) {
+      const Chains chains = find_chains(plan_, program);
+      gathered.resize(plan_.buckets.size());
+      reduced.resize(plan_.buckets.size());
+      for (const BucketId b : program.buckets) {
+        gathered[index(b)].assign(chains.gathers[index(b)], 0);
+        reduced[index(b)].assign(chains.reductions[index(b)], 0);
+      }
     }
     for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
       const Task& task = program.tasks[t];
@@ -145,7 +155,7 @@ class Gradients {
           break;
       }
     }
-    for (std::uint32_t b = 0; b < plan_.buckets.size(); ++b) {
+    for (std::uint32_t b = 0; b < gathered.size(); ++b) {
       once(gathered[b], b, p, "plan.materialised", "gather");
       once(reduced[b], b, p, "plan.reduction", "reduce-scatter");
     }
