@@ -187,12 +187,23 @@ class Piper {
   std::int64_t count_ = 0;
 };
 
-// One way of training, and the seconds of its fastest step in each round.
+// One way of training: seconds of all steps, of each round's fastest, and of processor time in each
+// round (which other work on the machine hardly changes).
 struct Way {
   std::string name;
   std::function<std::vector<double>(int steps)> run;
-  std::vector<double> all, rounds = {};
+  std::vector<double> all = {}, rounds = {}, processor = {};
 };
+
+// Of this process, all threads.
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
 
 std::vector<double> timed(int steps, const std::function<void()>& step) {
   std::vector<double> seconds;
@@ -250,25 +261,24 @@ void training(const Options& options, const Scratch& scratch) {
   Piper two_ranks(make_job(scratch, 2));
 
   std::vector<Way> ways;
-  ways.push_back({"plain_loop", [&](int n) { return timed(n, [&] { plain.step(batch); }); }, {}});
-  ways.push_back({"one_rank", [&](int n) { return timed(n, [&] { one_rank.step(batch); }); }, {}});
-  ways.push_back(
-      {"two_ranks", [&](int n) { return timed(n, [&] { two_ranks.step(batch); }); }, {}});
+  ways.push_back({"plain_loop", [&](int n) { return timed(n, [&] { plain.step(batch); }); }});
+  ways.push_back({"one_rank", [&](int n) { return timed(n, [&] { one_rank.step(batch); }); }});
+  ways.push_back({"two_ranks", [&](int n) { return timed(n, [&] { two_ranks.step(batch); }); }});
   if (!options.python.empty()) {
     const std::string script = std::string(PIPER_SOURCE_DIR) + "/bench/lm.py";
-    ways.push_back({"pytorch",
-                    [&, script](int n) {
+    ways.push_back({"pytorch", [&, script](int n) {
                       return numbers(output_of("'" + options.python + "' '" + script + "' " +
                                                std::to_string(n)));
-                    },
-                    {}});
+                    }});
   }
   for (Way& way : ways) {
     way.run(1);  // the first step of a process allocates
   }
   for (int round = 0; round < options.rounds; ++round) {
     for (Way& way : ways) {
+      const double before = processor_seconds();
       const std::vector<double> seconds = way.run(options.steps);
+      way.processor.push_back(processor_seconds() - before);
       way.rounds.push_back(least(seconds));
       way.all.insert(way.all.end(), seconds.begin(), seconds.end());
     }
@@ -279,6 +289,10 @@ void training(const Options& options, const Scratch& scratch) {
     print(way.name + "_step_ms_median", median(way.all) * 1e3, "%.1f", "");
   }
   report_ratio("one_rank_over_plain_loop", ways[1], ways[0], "<= 1.03");
+  print("one_rank_over_plain_loop_of_processor_time",
+        median(ways[1].processor) / median(ways[0].processor), "%.3f", "<= 1.03");
+  print("two_ranks_over_one_of_processor_time",
+        median(ways[2].processor) / median(ways[1].processor), "%.3f", "");
   report_ratio("speed_up_of_two_ranks", ways[1], ways[2], ">= 1.72");
   if (ways.size() > 3) {
     report_ratio("one_rank_over_pytorch", ways[1], ways[3], "<= 1.0");

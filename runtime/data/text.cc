@@ -105,7 +105,8 @@ class TextDataset final : public RowSource {
 
   std::string describe() const override {
     const auto part = [&](Part p) {
-      return std::to_string(layout_.files[static_cast<int>(p)].size()) + " documents, " +
+      const std::size_t documents = layout_.files[static_cast<int>(p)].size();
+      return std::to_string(documents) + (documents == 1 ? " document, " : " documents, ") +
              std::to_string(layout_.tokens(p)) + " tokens, " + std::to_string(rows(p)) + " rows";
     };
     return "text: " + part(Part::training) +

@@ -1,5 +1,5 @@
-// Runs plans: every rank of this process, its streams, parameters, gradients and optimizer. No data, no files, no loop
-// over steps: see runtime/train for those.
+// Runs plans: every rank of this process, its streams, parameters, gradients and optimizer. No
+// data, no files, no loop over steps: see runtime/train for those.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,47 +16,51 @@
 
 namespace piper {
 
-// What the loader gives one rank for one step: for each input of the model, the rank's block of rows. Only inputs that
-// the rank's program reads need to be there.
+// What the loader gives one rank for one step: for each input of the model, the rank's block of
+// rows. Only inputs that the rank's program reads need to be there.
 using Batch = std::map<ValueId, at::Tensor>;
 
 struct StepInput {
-  std::int64_t step = 0;                                  // 1 for the first training step: the optimizer's count
-  double lr_factor = 1;                                   // of the schedule, multiplies every group's lr
-  std::function<Batch(std::uint32_t rank)> batch;         // called on the calling thread, once a rank
+  std::int64_t step = 0;  // 1 for the first training step: the optimizer's count
+  double lr_factor = 1;   // of the schedule, multiplies every group's lr
+  std::function<Batch(std::uint32_t rank)> batch;  // called on the calling thread, once a rank
 };
 
 struct StepResult {
-  double loss = 0;             // global sum of token losses / global count
-  std::int64_t tokens = 0;     // global count of valid labels
-  double grad_norm = 0;        // before clipping (0 for evaluation)
-  bool finite = true;          // false: no update was made
+  double loss = 0;          // global sum of token losses / global count
+  std::int64_t tokens = 0;  // global count of valid labels
+  double grad_norm = 0;     // before clipping (0 for evaluation)
+  bool finite = true;       // false: no update was made
   double seconds = 0;
-  double busy_seconds = 0;                  // compute time, summed over ranks
-  std::vector<std::int64_t> peak_bytes;     // by rank, since the start
+  double busy_seconds = 0;               // compute time, summed over ranks
+  std::vector<std::int64_t> peak_bytes;  // by rank, since the start
 };
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // prepare: one LiveModel, communicators' list, buffers; initialise: threads, communicators, parameters by name.
-  // After it, steps create no stream, event or communicator.
+  // prepare: one LiveModel, communicators' list, buffers; initialise: threads, communicators,
+  // parameters by name. After it, steps create no stream, event or communicator.
   static Expected<std::unique_ptr<Engine>> create(const Job& job);
 
-  // One period of the plan on every rank; blocks until all have ended. The first exception on any rank ends the step on
-  // all ranks, and comes back as an error with that rank, task, micro-batch and stage; the engine is then unusable.
+  // One period of the plan on every rank; blocks until all have ended. The first exception on any
+  // rank ends the step on all ranks, and comes back as an error with that rank, task, micro-batch
+  // and stage; the engine is then unusable.
   virtual Expected<StepResult> train_step(const StepInput& input) = 0;
   virtual Expected<StepResult> evaluate_step(const StepInput& input) = 0;
 
-  // Ends a running step from another thread or a signal-safe flag (Ctrl-C, timeout): it returns an error soon.
+  // Ends a running step from another thread or a signal-safe flag (Ctrl-C, timeout): it returns an
+  // error soon.
   virtual void cancel(const std::string& why) = 0;
 
-  // A rank's copy of a parameter (shares memory), or undefined where it has no home there. Between steps only.
+  // A rank's copy of a parameter (shares memory), or undefined where it has no home there. Between
+  // steps only.
   virtual at::Tensor parameter(std::uint32_t rank, ParameterId id) const = 0;
   // fp32 (or wider) master value where the parameter is narrower, else the parameter.
   virtual at::Tensor master(std::uint32_t rank, ParameterId id) const = 0;
-  // The reduced, unclipped gradient of the last train_step, kept only when keep_gradients(true) was called before it.
+  // The reduced, unclipped gradient of the last train_step, kept only when keep_gradients(true) was
+  // called before it.
   virtual at::Tensor gradient(std::uint32_t rank, ParameterId id) const = 0;
   virtual void keep_gradients(bool keep) = 0;
   // For tests: multiplies each rank's local gradients before reduction.

@@ -1,8 +1,9 @@
 // Norms and attention as Hugging Face computes them when a model is in float64: through float32.
 //
-// Its implementation casts to float32 inside RMSNorm and softmax whatever the model's type. In float32 and bfloat16 that
-// is what any implementation does; in float64 the figures of the two differ by 1e-8, so a model that comes from one of
-// its config.json files is computed its way. Everything else is computed in float64 throughout.
+// Its implementation casts to float32 inside RMSNorm and softmax whatever the model's type. In
+// float32 and bfloat16 that is what any implementation does; in float64 the figures of the two
+// differ by 1e-8, so a model that comes from one of its config.json files is computed its way.
+// Everything else is computed in float64 throughout.
 #pragma once
 
 #include <ATen/core/Tensor.h>

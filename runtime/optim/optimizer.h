@@ -1,4 +1,5 @@
-// SGD and AdamW on flat tensors, as PyTorch's: used by the update task and by the single-device reference alike.
+// SGD and AdamW on flat tensors, as PyTorch's: used by the update task and by the single-device
+// reference alike.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,19 +17,21 @@ struct OptimizerSettings {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, momentum = 0;
 };
 
-// State of one flat group of elements; tensors are in the gradient's dtype. Empty until the first update.
+// State of one flat group of elements; tensors are in the gradient's dtype. Empty until the first
+// update.
 struct OptimizerState {
   at::Tensor first, second;  // momentum / exp_avg, exp_avg_sq
 };
 
 // One update of `value` (fp32 or wider) by `gradient` * `scale`, in place. `step` counts from 1.
 //   SGD:   g += weight_decay * w;  m = momentum * m + g (m = g at the first step);  w -= lr * m
-//   AdamW: w *= 1 - lr * weight_decay; then Adam with bias correction (Loshchilov and Hutter, arXiv 1711.05101)
-void update(const OptimizerSettings& settings, std::int64_t step, at::Tensor value, const at::Tensor& gradient,
-            double scale, OptimizerState& state);
+//   AdamW: w *= 1 - lr * weight_decay; then Adam with bias correction (Loshchilov and Hutter, arXiv
+//   1711.05101)
+void update(const OptimizerSettings& settings, std::int64_t step, at::Tensor value,
+            const at::Tensor& gradient, double scale, OptimizerState& state);
 
-// What clipping multiplies every gradient by, from the global norm: max_norm / (norm + 1e-6) where that is below 1, as
-// PyTorch's clip_grad_norm_; 1 where max_norm is 0.
+// What clipping multiplies every gradient by, from the global norm: max_norm / (norm + 1e-6) where
+// that is below 1, as PyTorch's clip_grad_norm_; 1 where max_norm is 0.
 inline double clip_scale(double max_norm, double norm) {
   const double scale = max_norm / (norm + 1e-6);
   return max_norm > 0 && scale < 1 ? scale : 1;

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/utils.h>
 
 #include <cmath>
@@ -37,7 +36,6 @@ class Oracle : public testing::TestWithParam<const char*> {
   }
 
   void SetUp() override {
-    at::set_num_threads(2);  // as when the figures were made
     const json batch = read("batch.json");
     inputs_ = {{"tokens", matrix(batch["tokens"])}, {"labels", matrix(batch["labels"])}};
     config_.model.hf_assets_path = file("");

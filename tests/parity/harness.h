@@ -1,0 +1,50 @@
+// Jobs as a user writes them: a TOML text, the real plugin, the real planner; and batches that hide
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/diagnostic.h"
+#include "core/runtime_interface.h"
+#include "runtime/exec/engine.h"
+#include "runtime/train/verify.h"
+
+namespace piper::testing {
+
+struct Case {
+  std::uint32_t pp = 1, dp = 1, microbatches = 1;
+  std::int64_t rows = 0;  // 0: a number that neither dp nor the micro-batches divide
+  std::string schedule = "1f1b";
+  std::string dtype = "float64";
+  bool tied = false;
+  std::string optimizer = "sgd";  // or "adamw"
+  double max_norm = 0;
+  std::vector<std::string> freeze;
+  std::vector<std::string> model;     // further lines of [model], in place of the small Qwen3
+  std::vector<std::string> training;  // further lines of [training]
+  std::vector<std::string> sections;  // further sections
+  std::int64_t seq_len = 6;
+
+  std::int64_t global_rows() const;
+};
+std::string to_string(const Case& c);
+
+// Loads, captures, runs the strategy and plans. Two micro-batches of a rank, or of two ranks, never
+// have the same number of rows or counted labels if it can be helped.
+Expected<Job> make_job(const Case& c);
+
+// A small Qwen3 that no size divides evenly: 4 layers, vocabulary 37.
+inline constexpr std::int64_t kVocab = 37;
+
+// Tokens from a generator keyed by the step; row r of the batch ignores another number of labels
+// than the next, and all of the last micro-batch of the first data-parallel rank's rows, where
+// there are several micro-batches or ranks.
+GlobalBatch uneven_batches(const Job& job);
+
+// The rows of a batch, handed out as the plan's ranks want them.
+StepInput feed(const Plan& plan, const Batch& global, std::int64_t step, double lr_factor = 1);
+
+}  // namespace piper::testing
