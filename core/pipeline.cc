@@ -3,12 +3,11 @@
 #include <utility>
 
 #include "core/directives/annotate.h"
-#include "core/lower/assemble.h"
 #include "core/lower/communicate.h"
 #include "core/lower/expand.h"
 #include "core/lower/fuse.h"
 #include "core/lower/list_schedule.h"
-#include "core/lower/synchronise.h"
+#include "core/lower/make_plan.h"
 #include "core/verify/verify.h"
 
 namespace piper {
@@ -25,13 +24,10 @@ Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kin
   trace("communicate", [&] { return print(dag, model); });
   PIPER_ASSIGN(const Timeline timeline,
                list_schedule(dag, model, {}, make_costs(dag, config.cost.model)));
-  auto [plan, times] = assemble(dag, model, config, timeline);
-  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
-    synchronise(plan.programs[p], times[p]);
-  }
+  Plan plan = make_plan(dag, model, config, timeline);
   trace("schedule", [&] { return print(plan, model); });
   PIPER_TRY(verify(plan, model));
-  return std::move(plan);
+  return plan;
 }
 
 }  // namespace

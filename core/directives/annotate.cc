@@ -6,6 +6,7 @@
 #include "core/directives/order.h"
 #include "core/directives/place.h"
 #include "core/directives/replicate.h"
+#include "core/directives/shard.h"
 #include "core/directives/split.h"
 #include "core/directives/split_backward.h"
 #include "core/directives/tag.h"
@@ -19,19 +20,26 @@ std::string name_of(const Claim& claim) {
       return "mesh axis '" + claim.name + "'";
     case Claim::Kind::split:
       return "the split into micro-batches";
+    case Claim::Kind::place:
+      return "placement";
+    case Claim::Kind::replicate:
+      return "replication";
+    case Claim::Kind::shard:
+      return "experts";
     case Claim::Kind::order:
       return claim.name.empty() ? "the order" : "the order of '" + claim.name + "'";
   }
   return claim.name;
 }
 
-// Every claim is exclusive.
+// An exclusive claim excludes every other claim of the same thing.
 Status check_claims(const Config& config, const std::vector<Proposal>& proposals) {
   std::vector<const Claim*> claims;
   for (const Proposal& proposal : proposals) {
     for (const Claim& claim : proposal.claims) {
       const auto same = std::find_if(claims.begin(), claims.end(), [&](const Claim* other) {
-        return other->kind == claim.kind && other->name == claim.name;
+        return other->kind == claim.kind && other->name == claim.name &&
+               (other->exclusive || claim.exclusive);
       });
       if (same != claims.end()) {
         Diagnostic conflict = error(
@@ -59,48 +67,82 @@ Status check_claims(const Config& config, const std::vector<Proposal>& proposals
   return {};
 }
 
+constexpr std::size_t kPlace = 3, kReplicate = 4, kOrder = 6;
+
 std::size_t phase(const Directive& directive) {
   // The order of the variant's alternatives, with both kinds of order last.
-  return std::min<std::size_t>(directive.what.index(), 5);
+  return std::min<std::size_t>(directive.what.index(), kOrder);
+}
+
+// Every micro-batch of every region has a place.
+Status check_placed(const Annotated& dag) {
+  for (std::uint32_t r = 0; r < dag.placements.size(); ++r) {
+    std::size_t placed = 0;
+    for (const Annotated::Placement& place : dag.placements[r]) {
+      placed += place.microbatches.empty() ? dag.microbatches : place.microbatches.size();
+    }
+    if (placed < dag.microbatches) {
+      return fail(error("place.missing",
+                        describe(dag.model, RegionId{r}) +
+                            (placed == 0 ? " is placed nowhere, but other regions are"
+                                         : " is placed for " + std::to_string(placed) + " of " +
+                                               std::to_string(dag.microbatches) + " micro-batches"),
+                        dag.model.regions[r].where));
+    }
+  }
+  return {};
+}
+
+// Two places are equal or disjoint.
+Status check_overlap(const Annotated& dag) {
+  using First = std::pair<RegionId, const Annotated::Placement*>;
+  std::vector<First> first_on(dag.world, First{none<RegionId>(), nullptr});
+  for (std::uint32_t r = 0; r < dag.placements.size(); ++r) {
+    for (const Annotated::Placement& place : dag.placements[r]) {
+      for (const std::uint32_t rank : place.ranks.ranks) {
+        auto& [region, other] = first_on[rank];
+        if (other == nullptr) {
+          first_on[rank] = {RegionId{r}, &place};
+        } else if (other->ranks != place.ranks) {
+          Diagnostic overlap =
+              error("place.overlap",
+                    describe(dag.model, RegionId{r}) + " and " + describe(dag.model, region) +
+                        " are placed on groups that share rank " + std::to_string(rank) +
+                        "; expected equal or disjoint groups",
+                    dag.origins[place.origin].where);
+          overlap.note("the other place", dag.origins[other->origin].where);
+          return fail(std::move(overlap));
+        }
+      }
+    }
+  }
+  return {};
 }
 
 Expected<Annotated> place_the_rest(Annotated dag) {
-  const bool nothing = std::none_of(dag.placement.begin(), dag.placement.end(),
-                                    [](const auto& place) { return place.has_value(); });
+  const bool nothing = std::all_of(dag.placements.begin(), dag.placements.end(),
+                                   [](const auto& places) { return places.empty(); });
   if (nothing) {
     Ranks all;
     all.ranks.resize(dag.world);
     std::iota(all.ranks.begin(), all.ranks.end(), 0U);
     return apply(std::move(dag), PlaceDirective{{}, all, "compute"}, {"core", {}}, 0);
   }
-  for (std::uint32_t r = 0; r < dag.placement.size(); ++r) {
-    if (!dag.placement[r]) {
-      return fail(
-          error("place.missing",
-                describe(dag.model, RegionId{r}) + " is placed nowhere, but other regions are",
-                dag.model.regions[r].where));
-    }
+  PIPER_TRY(check_placed(dag));
+  PIPER_TRY(check_overlap(dag));
+  return dag;
+}
+
+// What nobody replicates lives on its place, unsharded.
+Annotated replicate_the_rest(Annotated dag) {
+  const auto plain = static_cast<std::uint32_t>(dag.replications.size());
+  bool used = false;
+  for (std::uint32_t& replication : dag.replication) {
+    used = used || replication == Annotated::kNothing;
+    replication = replication == Annotated::kNothing ? plain : replication;
   }
-  std::vector<RegionId> first_on(dag.world, none<RegionId>());  // by rank: a region placed there
-  for (std::uint32_t r = 0; r < dag.placement.size(); ++r) {
-    const Annotated::Placement& place = *dag.placement[r];
-    for (const std::uint32_t rank : place.ranks.ranks) {
-      if (!valid(first_on[rank])) {
-        first_on[rank] = RegionId{r};
-        continue;
-      }
-      const Annotated::Placement& other = *dag.placement[index(first_on[rank])];
-      if (other.ranks != place.ranks) {
-        Diagnostic overlap =
-            error("place.overlap",
-                  describe(dag.model, RegionId{r}) + " and " + describe(dag.model, first_on[rank]) +
-                      " are placed on groups that share rank " + std::to_string(rank) +
-                      "; expected equal or disjoint groups",
-                  dag.origins[place.origin].where);
-        overlap.note("the other place", dag.origins[other.origin].where);
-        return fail(std::move(overlap));
-      }
-    }
+  if (used) {
+    dag.replications.push_back({ReplicateDirective{}, 0});
   }
   return dag;
 }
@@ -114,8 +156,9 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
   dag.model = model;
   dag.world = config.mesh.world();
   dag.global_rows = config.training.global_batch_size;
-  dag.placement.resize(model.regions.size());
-  dag.replication.resize(model.regions.size());
+  dag.placements.resize(model.regions.size());
+  dag.replication.resize(model.regions.size(), Annotated::kNothing);
+  dag.sharding.resize(model.regions.size(), Annotated::kNothing);
   dag.split_backward.resize(model.regions.size());
   dag.distinguishing.resize(model.tag_names.size());
   dag.origins.push_back({"core", {}});
@@ -142,15 +185,11 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
     }
     return {};
   };
-  PIPER_TRY(apply_through(3));  // tag, split, split_backward, place
+  PIPER_TRY(apply_through(kPlace));
   PIPER_ASSIGN(dag, place_the_rest(std::move(dag)));
-  PIPER_TRY(apply_through(4));  // replicate
-  for (std::uint32_t r = 0; r < dag.replication.size(); ++r) {
-    if (!dag.replication[r]) {
-      dag.replication[r] = Annotated::Replication{dag.placement[r]->ranks, "reduce", 0};
-    }
-  }
-  PIPER_TRY(apply_through(5));  // order
+  PIPER_TRY(apply_through(kReplicate));
+  dag = replicate_the_rest(std::move(dag));
+  PIPER_TRY(apply_through(kOrder));
   return dag;
 }
 

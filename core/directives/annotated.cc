@@ -18,10 +18,17 @@ Diagnostic unknown_tag(const ModelGraph& model, const Condition& condition, cons
                from.where);
 }
 
+// `zero 2 on reduce`: the stage in the literature's numbering, 0 where nothing is sharded.
+std::string policy(const ReplicateDirective& what) {
+  const int stage = what.shard_params ? 3 : what.shard_grads ? 2 : what.shard_optimizer ? 1 : 0;
+  return "zero " + std::to_string(stage) + " on " + what.reduce_stream;
+}
+
 }  // namespace
 
 Expected<std::vector<RegionId>> select_regions(const Annotated& dag, const Filter& filter,
-                                               const Provenance& from, std::string_view what) {
+                                               const Provenance& from, std::string_view what,
+                                               std::vector<std::uint32_t>* microbatches) {
   const auto refuse = [&](const std::string& why) {
     return fail(error("directive.filter",
                       from.plugin + ": " + std::string(what) + " " + to_string(filter) + ": " + why,
@@ -31,9 +38,16 @@ Expected<std::vector<RegionId>> select_regions(const Annotated& dag, const Filte
     return refuse("selects regions with all their passes; PASS is not allowed here");
   }
   std::vector<std::pair<const Condition*, TagId>> conditions;  // TagId none: the region's number
+  std::vector<bool> wanted(dag.microbatches, true);
   for (const Condition& condition : filter.conditions) {
     if (condition.tag == kMicrobatch) {
-      return refuse("selects regions with all their micro-batches; MB is not allowed here");
+      if (microbatches == nullptr) {
+        return refuse("selects regions with all their micro-batches; MB is not allowed here");
+      }
+      for (std::uint32_t m = 0; m < dag.microbatches; ++m) {
+        wanted[m] = wanted[m] && condition.holds(true, m);
+      }
+      continue;
     }
     if (condition.tag == kRegion) {
       conditions.emplace_back(&condition, none<TagId>());
@@ -57,11 +71,18 @@ Expected<std::vector<RegionId>> select_regions(const Annotated& dag, const Filte
       selected.push_back(RegionId{r});
     }
   }
-  if (selected.empty()) {
+  if (selected.empty() || std::find(wanted.begin(), wanted.end(), true) == wanted.end()) {
     return fail(
         error("directive.no_match",
               from.plugin + ": " + std::string(what) + " " + to_string(filter) + " matches nothing",
               from.where));
+  }
+  if (microbatches != nullptr && std::find(wanted.begin(), wanted.end(), false) != wanted.end()) {
+    for (std::uint32_t m = 0; m < dag.microbatches; ++m) {
+      if (wanted[m]) {
+        microbatches->push_back(m);
+      }
+    }
   }
   return selected;
 }
@@ -87,6 +108,64 @@ Status check_ranks(const Ranks& ranks, std::uint32_t world, const Provenance& fr
   return {};
 }
 
+Status check_family(const Family& family, std::uint32_t world, const Provenance& from,
+                    std::string_view what) {
+  std::vector<bool> taken(world, false);
+  for (const Ranks& group : family.groups) {
+    PIPER_TRY(check_ranks(group, world, from, what));
+    if (group.ranks.size() != family.groups.front().ranks.size()) {
+      return fail(error("directive.family",
+                        from.plugin + ": " + std::string(what) +
+                            ": expected groups of equal size, got one of " +
+                            std::to_string(family.groups.front().ranks.size()) + " and one of " +
+                            std::to_string(group.ranks.size()) + " ranks",
+                        from.where));
+    }
+    for (const std::uint32_t rank : group.ranks) {
+      if (taken[rank]) {
+        return fail(error("directive.family",
+                          from.plugin + ": " + std::string(what) +
+                              ": expected disjoint groups, got rank " + std::to_string(rank) +
+                              " in two",
+                          from.where));
+      }
+      taken[rank] = true;
+    }
+  }
+  return {};
+}
+
+std::optional<std::vector<std::vector<std::uint32_t>>> groups_in(const Family& family,
+                                                                 const Ranks& place) {
+  std::vector<std::vector<std::uint32_t>> found;
+  std::size_t covered = 0;
+  for (const Ranks& group : family.groups) {
+    std::vector<std::uint32_t> positions;
+    for (const std::uint32_t rank : group.ranks) {
+      const auto at = std::find(place.ranks.begin(), place.ranks.end(), rank);
+      if (at != place.ranks.end()) {
+        positions.push_back(static_cast<std::uint32_t>(at - place.ranks.begin()));
+      }
+    }
+    if (positions.size() == group.ranks.size()) {
+      covered += positions.size();
+      found.push_back(std::move(positions));
+    }
+  }
+  if (family.groups.empty()) {
+    found.emplace_back();
+    for (std::uint32_t i = 0; i < place.ranks.size(); ++i) {
+      found.back().push_back(i);
+    }
+    return found;
+  }
+  if (covered != place.ranks.size()) {
+    return std::nullopt;
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 std::string describe(const ModelGraph& model, RegionId id) {
   const Region& region = model.region(id);
   std::string text = "region " + std::to_string(index(id));
@@ -101,9 +180,9 @@ std::string describe(const ModelGraph& model, RegionId id) {
 
 std::string print(const Annotated& dag) {
   std::string text = "microbatches " + std::to_string(dag.microbatches) + "\n";
-  const auto list = [](const Ranks& ranks) {
+  const auto list = [](const std::vector<std::uint32_t>& numbers) {
     std::string items;
-    for (const std::uint32_t rank : ranks.ranks) {
+    for (const std::uint32_t rank : numbers) {
       items += (items.empty() ? "" : ",") + std::to_string(rank);
     }
     return items;
@@ -113,10 +192,23 @@ std::string print(const Annotated& dag) {
     for (const Tag& tag : dag.model.regions[r].tags) {
       text += " " + dag.model.tag_names[index(tag.name)] + "=" + std::to_string(tag.index);
     }
-    text += dag.placement[r] ? " @" + list(dag.placement[r]->ranks) : " @?";
-    text += dag.replication[r] ? " replicated @" + list(dag.replication[r]->ranks) : "";
+    text += dag.placements[r].empty() ? " @?" : "";
+    for (const Annotated::Placement& place : dag.placements[r]) {
+      text += " @" + list(place.ranks.ranks);
+      text += place.microbatches.empty() ? "" : " MB " + list(place.microbatches);
+    }
+    text += dag.replication[r] != Annotated::kNothing
+                ? " replicated " + policy(dag.replications[dag.replication[r]].what)
+                : "";
+    text +=
+        dag.sharding[r] != Annotated::kNothing ? " sharded " + std::to_string(dag.sharding[r]) : "";
     text += dag.split_backward[r] ? " split_backward" : "";
     text += "\n";
+  }
+  for (std::uint32_t s = 0; s < dag.shardings.size(); ++s) {
+    const Annotated::Sharding& sharding = dag.shardings[s];
+    text += "sharded " + std::to_string(s) + ": " +
+            to_string(Directive{sharding.what, dag.origins[sharding.origin]}) + "\n";
   }
   for (const Annotated::Chain& chain : dag.chains) {
     text += to_string(Directive{OrderChainDirective{chain.ranks, chain.actions},

@@ -19,11 +19,15 @@ struct Annotated {
 
   struct Placement {
     Ranks ranks;
+    std::vector<std::uint32_t> microbatches;  // ascending; empty: all
     std::uint32_t origin = 0;
   };
   struct Replication {
-    Ranks ranks;
-    std::string reduce_stream;
+    ReplicateDirective what;
+    std::uint32_t origin = 0;
+  };
+  struct Sharding {
+    ShardDirective what;
     std::uint32_t origin = 0;
   };
   struct Order {
@@ -38,27 +42,46 @@ struct Annotated {
 
   std::uint32_t world = 1;
   std::uint32_t microbatches = 1;
-  std::optional<std::uint32_t> split_origin;  // the split that a plugin asked for; unset: core's
+  // The split that a plugin asked for; unset: core's.
+  std::optional<std::uint32_t> split_origin;
   std::int64_t global_rows = 1;
-  std::vector<std::optional<Placement>> placement;      // by RegionId
-  std::vector<std::optional<Replication>> replication;  // by RegionId
-  std::vector<bool> split_backward;                     // by RegionId
+
+  static constexpr std::uint32_t kNothing = 0xffffffff;
+  std::vector<std::vector<Placement>> placements;  // by RegionId
+  std::vector<std::uint32_t> replication;          // by RegionId: index into replications
+  std::vector<std::uint32_t> sharding;             // by RegionId: index into shardings, or kNothing
+  std::vector<bool> split_backward;                // by RegionId
   std::vector<bool> distinguishing;  // by TagId: regions that differ in it are never fused
+
+  std::vector<Replication> replications;
+  std::vector<Sharding> shardings;
   std::vector<Order> orders;
   std::vector<Chain> chains;
-  std::vector<Provenance> origins;  // 0 is core itself
+  std::vector<Provenance> origins;   // 0 is core itself
+  std::vector<std::string> remarks;  // what a user wants to know: imbalances
 };
 
-// The regions that `filter` selects, ascending. Errors: directive.unknown_tag (lists the known
-// ones), directive.no_match, directive.filter (PASS or MB where `what` selects regions).
+// The regions that `filter` selects, ascending. Conditions on MB are taken out into `microbatches`
+// (the selected ones; empty: all) where that is given. Errors: directive.unknown_tag (lists the
+// known ones), directive.no_match, directive.filter (PASS, or MB where it is not allowed).
 Expected<std::vector<RegionId>> select_regions(const Annotated& dag, const Filter& filter,
-                                               const Provenance& from, std::string_view what);
+                                               const Provenance& from, std::string_view what,
+                                               std::vector<std::uint32_t>* microbatches = nullptr);
 
 // Checks that ranks are distinct and inside the world: directive.ranks.
 Status check_ranks(const Ranks& ranks, std::uint32_t world, const Provenance& from,
                    std::string_view what);
 
-// `region 3 (model.cc:41)`, for messages.
+// Checks that groups are of equal size and disjoint: directive.family.
+Status check_family(const Family& family, std::uint32_t world, const Provenance& from,
+                    std::string_view what);
+
+// The groups of `family` that lie in `place`, as positions in it, or nothing where they do not
+// partition it. A family without groups is the place itself.
+std::optional<std::vector<std::vector<std::uint32_t>>> groups_in(const Family& family,
+                                                                 const Ranks& place);
+
+// `region 3 layer=2 (model.cc:41)`, for messages.
 std::string describe(const ModelGraph& model, RegionId region);
 
 // One line a region: its tags, who runs it, and the orders. For `piper plan --after`.

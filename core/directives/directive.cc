@@ -48,7 +48,17 @@ std::string ranks_text(const Ranks& ranks) {
 }
 
 std::string text_of(const TagDirective& tag) {
-  return "tag " + to_string(tag.filter) + " " + tag.name + "=" + number(tag.index);
+  if (!tag.partition) {
+    return "tag " + to_string(tag.filter) + " " + tag.name + "=" + number(tag.index);
+  }
+  constexpr std::array<std::string_view, 4> by{"count", "flops", "bytes", "boundaries"};
+  const Partition& partition = *tag.partition;
+  return "tag " + to_string(tag.filter) + " " + tag.name + "=0.." + number(partition.parts - 1) +
+         " over '" + partition.over + "' by " +
+         std::string(by[static_cast<std::size_t>(partition.by)]) +
+         (partition.by == Partition::By::boundaries
+              ? " [" + join(partition.boundaries, number) + "]"
+              : "");
 }
 std::string text_of(const SplitDirective& split) {
   return "split " + to_string(split.filter) + " dim=" + split.dim + " n=" + number(split.n);
@@ -60,9 +70,33 @@ std::string text_of(const PlaceDirective& place) {
   return "place " + to_string(place.filter) + " " + ranks_text(place.ranks) +
          " stream=" + place.stream;
 }
-std::string text_of(const ReplicateDirective& replicate) {
-  return "replicate " + to_string(replicate.filter) + " " + ranks_text(replicate.ranks) +
-         " reduce_stream=" + replicate.reduce_stream;
+std::string family_text(const Family& family) {
+  return "family=[" +
+         join(family.groups,
+              [](const Ranks& group) { return "[" + join(group.ranks, number) + "]"; }) +
+         "]";
+}
+
+std::string_view name(Span span) {
+  return span == Span::chain ? "chain" : "step";
+}
+
+std::string text_of(const ReplicateDirective& r) {
+  std::string text = "replicate " + to_string(r.filter) + " " + family_text(r.family) +
+                     " reduce_stream=" + r.reduce_stream;
+  if (r.shard_optimizer) {
+    text += " gather_stream=" + r.gather_stream + " shard=optimizer";
+    text += r.shard_grads ? "+grads" : "";
+    text += r.shard_params ? "+params" : "";
+    text += " prefetch=" + number(r.prefetch) +
+            " keep_gathered=" + std::string(name(r.keep_gathered)) +
+            " reduce=" + std::string(name(r.reduce));
+  }
+  return text + (r.bucket_bytes > 0 ? " bucket_bytes=" + std::to_string(r.bucket_bytes) : "");
+}
+std::string text_of(const ShardDirective& shard) {
+  return "shard " + to_string(shard.filter) + " " + family_text(shard.family) +
+         " stream=" + shard.stream;
 }
 std::string text_of(const OrderDirective& order) {
   return "order " + join(order.groups, [](const std::vector<Filter>& group) {
@@ -73,6 +107,7 @@ std::string text_of(const OrderChainDirective& chain) {
   std::string text = "order_chain " + ranks_text(chain.ranks);
   for (const Action& action : chain.actions) {
     text += " " + number(action.stage) + std::string(name(action.pass)) + number(action.microbatch);
+    text += action.overlap > 0 ? "&" + number(action.overlap) : "";
   }
   return text;
 }

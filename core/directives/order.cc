@@ -50,8 +50,11 @@ Expected<Annotated> apply(Annotated dag, const OrderDirective& order, const Prov
 Expected<Annotated> apply(Annotated dag, const OrderChainDirective& chain, const Provenance& from,
                           std::uint32_t origin) {
   const bool placed =
-      std::any_of(dag.placement.begin(), dag.placement.end(),
-                  [&](const auto& place) { return place && place->ranks == chain.ranks; });
+      std::any_of(dag.placements.begin(), dag.placements.end(), [&](const auto& places) {
+        return std::any_of(places.begin(), places.end(), [&](const Annotated::Placement& place) {
+          return place.ranks == chain.ranks;
+        });
+      });
   if (!placed) {
     return fail(error("order.chain",
                       from.plugin + ": order_chain: nothing is placed on exactly these ranks",

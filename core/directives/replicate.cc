@@ -1,41 +1,54 @@
 #include "core/directives/replicate.h"
 
 namespace piper {
+namespace {
+
+Status check_policy(const ReplicateDirective& what, const Provenance& from) {
+  if ((what.shard_params && !what.shard_grads) || (what.shard_grads && !what.shard_optimizer)) {
+    return fail(error("replicate.shard",
+                      from.plugin + ": replicate " + to_string(what.filter) + ": expected " +
+                          (what.shard_grads ? "shard_optimizer" : "shard_grads") + " with " +
+                          (what.shard_grads ? "shard_grads" : "shard_params"),
+                      from.where));
+  }
+  return {};
+}
+
+}  // namespace
 
 Expected<Annotated> apply(Annotated dag, const ReplicateDirective& replicate,
                           const Provenance& from, std::uint32_t origin) {
-  PIPER_TRY(
-      check_ranks(replicate.ranks, dag.world, from, "replicate " + to_string(replicate.filter)));
+  const std::string what = "replicate " + to_string(replicate.filter);
+  PIPER_TRY(check_policy(replicate, from));
+  PIPER_TRY(check_family(replicate.family, dag.world, from, what));
   PIPER_ASSIGN(const std::vector<RegionId> regions,
                select_regions(dag, replicate.filter, from, "replicate"));
   for (const RegionId region : regions) {
-    const std::optional<Annotated::Placement>& place = dag.placement[index(region)];
-    if (!place || place->ranks != replicate.ranks) {
-      Diagnostic wrong = error("replicate.place",
-                               from.plugin + ": replicate " + to_string(replicate.filter) + ": " +
-                                   describe(dag.model, region) +
-                                   (place ? " is placed on other ranks" : " is not placed"),
-                               from.where);
-      if (place) {
-        const Provenance& placer = dag.origins[place->origin];
+    for (const Annotated::Placement& place : dag.placements[index(region)]) {
+      if (!groups_in(replicate.family, place.ranks)) {
+        Diagnostic wrong = error("replicate.family",
+                                 from.plugin + ": " + what + ": the groups do not partition the " +
+                                     "place of " + describe(dag.model, region),
+                                 from.where);
+        const Provenance& placer = dag.origins[place.origin];
         wrong.note("placed by " + placer.plugin, placer.where);
+        return fail(std::move(wrong));
       }
-      return fail(std::move(wrong));
     }
-    if (const auto& old = dag.replication[index(region)]) {
+    if (const std::uint32_t old = dag.replication[index(region)]; old != Annotated::kNothing) {
+      const Provenance& first = dag.origins[dag.replications[old].origin];
       Diagnostic conflict = error(
           "replicate.conflict",
           from.plugin + ": " + describe(dag.model, region) + " is already replicated", from.where);
-      conflict.note("first replicated by " + dag.origins[old->origin].plugin,
-                    dag.origins[old->origin].where);
+      conflict.note("first replicated by " + first.plugin, first.where);
       return fail(std::move(conflict));
     }
   }
 
   for (const RegionId region : regions) {
-    dag.replication[index(region)] =
-        Annotated::Replication{replicate.ranks, replicate.reduce_stream, origin};
+    dag.replication[index(region)] = static_cast<std::uint32_t>(dag.replications.size());
   }
+  dag.replications.push_back({replicate, origin});
   return dag;
 }
 

@@ -1,9 +1,10 @@
-// Parameters of the selected regions live on all ranks, which must be the region's place: each
-// micro-batch's gradient is then reduced over them on `reduce_stream`.
-//     region 3 PP=0 @0,2          ->   region 3 PP=0 @0,2 replicated @0,2
+// Parameters of the selected regions live on all ranks of their places, and each micro-batch's
+// gradient is reduced over them; optionally sharded (ZeRO, Rajbhandari et al., arXiv 1910.02054).
+//     region 3 PP=0 @0,2          ->   region 3 PP=0 @0,2 replicated zero 2 on reduce
 // Runs after place. What no plugin replicates, core replicates on its place.
-// Errors: replicate.place (other ranks than the place's), replicate.conflict, and those of
-// select_regions.
+// Errors: replicate.family (no partition of a place by the family), replicate.conflict,
+// replicate.shard (parameters sharded without gradients, gradients without the optimizer),
+// directive.family, directive.ranks, and those of select_regions.
 #pragma once
 
 #include "core/directives/annotated.h"

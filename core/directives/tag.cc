@@ -1,36 +1,169 @@
 #include "core/directives/tag.h"
 
-namespace piper {
+#include <algorithm>
+#include <cstdio>
+#include <utility>
 
-Expected<Annotated> apply(Annotated dag, const TagDirective& tag, const Provenance& from,
-                          std::uint32_t) {
-  PIPER_ASSIGN(const std::vector<RegionId> regions, select_regions(dag, tag.filter, from, "tag"));
-  if (tag.name.empty() || tag.name == "MB" || tag.name == "PASS") {
+#include "core/directives/partition.h"
+
+namespace piper {
+namespace {
+
+using Cuts = std::vector<std::pair<RegionId, std::uint32_t>>;  // region, part
+
+Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Provenance& from) {
+  if (name.empty() || name == "MB" || name == "PASS" || name == "REGION") {
     return fail(error("tag.name",
-                      from.plugin + ": expected a tag name other than '', 'MB' and 'PASS', got '" +
-                          tag.name + "'",
+                      from.plugin +
+                          ": expected a tag name other than '', 'MB', 'PASS' and 'REGION', got '" +
+                          name + "'",
                       from.where));
   }
-  const TagId id = dag.model.intern_tag(tag.name);
-  for (const RegionId region : regions) {
+  const TagId id = dag.model.intern_tag(name);
+  for (const auto& [region, part] : cuts) {
     const std::optional<std::uint32_t> old = dag.model.region(region).tag(id);
-    if (old && *old != tag.index) {
+    if (old && *old != part) {
       return fail(error("tag.conflict",
-                        from.plugin + ": " + describe(dag.model, region) + " already has " +
-                            tag.name + "=" + std::to_string(*old) + "; cannot give it " + tag.name +
-                            "=" + std::to_string(tag.index),
+                        from.plugin + ": " + describe(dag.model, region) + " already has " + name +
+                            "=" + std::to_string(*old) + "; cannot give it " + name + "=" +
+                            std::to_string(part),
                         from.where));
     }
   }
-
-  for (const RegionId region : regions) {
+  for (const auto& [region, part] : cuts) {
     Region& edited = dag.model.regions[index(region)];
     if (!edited.tag(id)) {
-      edited.tags.push_back({id, tag.index});
+      edited.tags.push_back({id, part});
     }
   }
   dag.distinguishing.resize(dag.model.tag_names.size(), false);
   dag.distinguishing[index(id)] = true;
+  return {};
+}
+
+// Consecutive regions that are never cut: those of one index of a tag.
+struct Units {
+  std::vector<std::vector<RegionId>> regions;
+  std::vector<std::uint64_t> costs;
+};
+
+std::uint64_t cost_of(const Annotated& dag, RegionId id, Partition::By by) {
+  const Region& region = dag.model.region(id);
+  const std::int64_t rows = std::max<std::int64_t>(1, dag.global_rows / dag.microbatches);
+  if (by == Partition::By::flops) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, region.flops.at(rows)));
+  }
+  std::int64_t bytes = region.saved_bytes.at(rows);
+  for (const ParameterId parameter : region.parameters) {
+    bytes += dag.model.parameter(parameter).bytes();
+  }
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes));
+}
+
+Units units_of(const Annotated& dag, const std::vector<RegionId>& regions, const Partition& how,
+               TagId over) {
+  Units units;
+  std::optional<std::uint32_t> last;
+  for (const RegionId region : regions) {
+    const std::optional<std::uint32_t> tag = valid(over)
+                                                 ? dag.model.region(region).tag(over)
+                                                 : std::optional<std::uint32_t>(index(region));
+    // Regions before the first unit belong to it, those without a unit to the one before them.
+    const bool starts = units.regions.empty() || (tag && last && *tag != *last);
+    if (starts) {
+      units.regions.emplace_back();
+      units.costs.push_back(0);
+    }
+    last = tag ? tag : last;
+    units.regions.back().push_back(region);
+    units.costs.back() += how.by == Partition::By::count || how.by == Partition::By::boundaries
+                              ? (starts ? 1 : 0)
+                              : cost_of(dag, region, how.by);
+  }
+  return units;
+}
+
+std::string imbalance(const std::vector<std::uint64_t>& costs,
+                      const std::vector<std::uint32_t>& first, const TagDirective& tag) {
+  std::uint64_t total = 0, largest = 0;
+  for (std::size_t p = 0; p < first.size(); ++p) {
+    const std::size_t end = p + 1 < first.size() ? first[p + 1] : costs.size();
+    std::uint64_t sum = 0;
+    for (std::size_t u = first[p]; u < end; ++u) {
+      sum += costs[u];
+    }
+    largest = std::max(largest, sum);
+    total += sum;
+  }
+  char ratio[32];
+  std::snprintf(ratio, sizeof ratio, "%.3f",
+                total == 0 ? 1.0
+                           : static_cast<double>(largest) * static_cast<double>(first.size()) /
+                                 static_cast<double>(total));
+  return "tag " + tag.name + ": " + std::to_string(first.size()) + " parts, the largest " + ratio +
+         " times the mean";
+}
+
+Expected<Cuts> cut(Annotated& dag, const TagDirective& tag, const std::vector<RegionId>& regions,
+                   const Provenance& from) {
+  const Partition& how = *tag.partition;
+  const auto refuse = [&](std::string code, const std::string& why) {
+    return fail(error(std::move(code), from.plugin + ": tag " + tag.name + ": " + why, from.where));
+  };
+  TagId over = none<TagId>();
+  if (!how.over.empty()) {
+    const std::optional<TagId> found = dag.model.find_tag(how.over);
+    if (!found) {
+      return refuse("directive.unknown_tag", "the model has no tag '" + how.over + "'" +
+                                                 suggest(how.over, dag.model.tag_names));
+    }
+    over = *found;
+  }
+  const Units units = units_of(dag, regions, how, over);
+  const auto count = static_cast<std::uint32_t>(units.regions.size());
+  std::vector<std::uint32_t> first{0};
+  if (how.by == Partition::By::boundaries) {
+    for (const std::uint32_t boundary : how.boundaries) {
+      if (boundary <= first.back() || boundary >= count) {
+        return refuse("tag.boundaries", "expected ascending boundaries from 1 to " +
+                                            std::to_string(count - 1) + ", got " +
+                                            std::to_string(boundary));
+      }
+      first.push_back(boundary);
+    }
+  } else {
+    if (how.parts < 1 || how.parts > count) {
+      return refuse("tag.parts", "expected 1 to " + std::to_string(count) +
+                                     " parts (the model has " + std::to_string(count) +
+                                     " units), got " + std::to_string(how.parts));
+    }
+    first = balanced_cut(units.costs, how.parts);
+  }
+  Cuts cuts;
+  for (std::uint32_t u = 0, part = 0; u < count; ++u) {
+    part += part + 1 < first.size() && first[part + 1] == u ? 1 : 0;
+    for (const RegionId region : units.regions[u]) {
+      cuts.emplace_back(region, part);
+    }
+  }
+  dag.remarks.push_back(imbalance(units.costs, first, tag));
+  return cuts;
+}
+
+}  // namespace
+
+Expected<Annotated> apply(Annotated dag, const TagDirective& tag, const Provenance& from,
+                          std::uint32_t) {
+  PIPER_ASSIGN(const std::vector<RegionId> regions, select_regions(dag, tag.filter, from, "tag"));
+  Cuts cuts;
+  if (tag.partition) {
+    PIPER_ASSIGN(cuts, cut(dag, tag, regions, from));
+  } else {
+    for (const RegionId region : regions) {
+      cuts.emplace_back(region, tag.index);
+    }
+  }
+  PIPER_TRY(give(dag, tag.name, cuts, from));
   return dag;
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/lower/list_schedule.h"
+#include "core/lower/reductions.h"
+#include "core/lower/streams.h"
 
 namespace piper {
 namespace {
@@ -16,15 +18,16 @@ class Lowering {
       : dag_(std::move(expanded.dag)),
         nodes_(std::move(expanded.nodes)),
         flows_(std::move(expanded.flows)),
+        order_(std::move(expanded.total_order)),
         model_(model) {}
 
   Expected<Dag> run(const std::string& cost_model) {
     PIPER_TRY(order_compute(cost_model));
     add_messages();
     add_inputs_and_counts();
+    const GradientsReady ready = add_gathers_and_reductions(dag_, order_);
     if (dag_.trains()) {
-      add_reductions();
-      add_norms_and_updates();
+      add_norms_and_updates(ready);
     }
     add_loss_reports();
     for (const std::vector<NodeId>& chain : order_) {
@@ -40,143 +43,96 @@ class Lowering {
 
   std::uint32_t programs() const { return static_cast<std::uint32_t>(dag_.programs.size()); }
 
-  // User order first (edges already), then critical path, as if messages were free.
+  // User order first, then critical path, as if messages were free.
   Status order_compute(const std::string& cost_model) {
-    std::vector<Edge> crossing;
-    for (const Flow& flow : flows_) {
-      for (std::uint32_t m = 0; m < dag_.microbatches; ++m) {
-        crossing.push_back({source(flow, m), target(flow, m)});
+    const bool given =
+        std::none_of(order_.begin(), order_.end(), [](const auto& order) { return order.empty(); });
+    if (!given) {
+      std::vector<Edge> crossing;
+      for (const Flow& flow : flows_) {
+        for_each(flow, [&](std::uint32_t, NodeId source, NodeId target) {
+          crossing.push_back({source, target});
+        });
+      }
+      PIPER_ASSIGN(Timeline timeline,
+                   list_schedule(dag_, model_, crossing, make_costs(dag_, cost_model)));
+      for (std::uint32_t p = 0; p < programs(); ++p) {
+        order_[p] = std::move(timeline.order[p][kCompute]);
       }
     }
-    PIPER_ASSIGN(Timeline timeline,
-                 list_schedule(dag_, model_, crossing, make_costs(dag_, cost_model)));
     position_.resize(dag_.nodes.size());
-    for (std::vector<std::vector<NodeId>>& streams : timeline.order) {
-      order_.push_back(std::move(streams[kCompute]));
-      for (std::uint32_t i = 0; i < order_.back().size(); ++i) {
-        position_[index(order_.back()[i])] = i;
+    for (const std::vector<NodeId>& order : order_) {
+      for (std::uint32_t i = 0; i < order.size(); ++i) {
+        position_[index(order[i])] = i;
       }
     }
     return {};
   }
 
-  NodeId source(const Flow& flow, std::uint32_t m) const {
-    return ChunkNodes::at(flow.gradient ? nodes_[index(flow.consumer)].backward
-                                        : nodes_[index(flow.producer)].forward,
-                          m);
-  }
-  NodeId target(const Flow& flow, std::uint32_t m) const {
-    return ChunkNodes::at(flow.gradient ? nodes_[index(flow.producer)].backward
-                                        : nodes_[index(flow.consumer)].forward,
-                          m);
-  }
-
-  std::uint16_t stream(std::uint32_t program, const std::string& name, Stream::Kind kind) {
-    std::vector<LogicalStream>& streams = dag_.programs[program].streams;
-    for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (streams[s].name == name) {
-        return static_cast<std::uint16_t>(s);
-      }
+  // Each micro-batch of a flow with the computations at its ends.
+  template <typename F>
+  void for_each(const Flow& flow, F&& f) const {
+    const Chunk &maker = dag_.chunk(flow.maker), &user = dag_.chunk(flow.user);
+    const NodeId first =
+        flow.gradient ? nodes_[index(flow.user)].backward : nodes_[index(flow.maker)].forward;
+    const NodeId second =
+        flow.gradient ? nodes_[index(flow.maker)].backward : nodes_[index(flow.user)].forward;
+    for (const std::uint32_t m : shared_microbatches(dag_, maker, user)) {
+      const std::uint32_t a = position_of(maker, m), b = position_of(user, m);
+      f(m, offset(first, flow.gradient ? b : a), offset(second, flow.gradient ? a : b));
     }
-    streams.push_back({name, kind});
-    return static_cast<std::uint16_t>(streams.size() - 1);
-  }
-
-  // One communicator and one stream for each directed pair of places.
-  CommId channel(std::uint32_t from, std::uint32_t to) {
-    const auto [entry, is_new] = channels_.try_emplace(
-        {from, to}, CommId{static_cast<std::uint32_t>(dag_.communicators.size())});
-    if (is_new) {
-      Communicator channel;
-      channel.kind = Communicator::Kind::point_to_point;
-      channel.stream = std::to_string(from) + ">" + std::to_string(to);
-      channel.from = from;
-      channel.to = to;
-      dag_.communicators.push_back(std::move(channel));
-    }
-    return entry->second;
-  }
-
-  CommId collective(const std::vector<std::uint32_t>& programs_in, const std::string& stream_name) {
-    Communicator comm;
-    comm.stream = stream_name;
-    for (const std::uint32_t p : programs_in) {
-      comm.ranks.insert(comm.ranks.end(), dag_.programs[p].ranks.begin(),
-                        dag_.programs[p].ranks.end());
-    }
-    std::sort(comm.ranks.begin(), comm.ranks.end());
-    for (std::uint32_t c = 0; c < dag_.communicators.size(); ++c) {
-      const Communicator& other = dag_.communicators[c];
-      if (other.kind == comm.kind && other.stream == comm.stream && other.ranks == comm.ranks) {
-        return CommId{c};
-      }
-    }
-    dag_.communicators.push_back(std::move(comm));
-    return CommId{static_cast<std::uint32_t>(dag_.communicators.size() - 1)};
   }
 
   // A receive serves every chunk of its place that reads the value; gradients are sent for each
-  // consumer apart.
+  // user apart.
   void add_messages() {
-    std::map<std::pair<ValueId, std::uint32_t>, NodeId>
-        received;  // activation and program -> first receive
+    using Key = std::pair<std::pair<ValueId, ChunkId>, std::uint32_t>;  // value and maker, program
+    std::map<Key, std::map<std::uint32_t, NodeId>> received;            // by micro-batch
+    std::vector<std::size_t> arrivals(model_.values.size(), 0);
     for (const Flow& flow : flows_) {
-      const std::uint32_t from = dag_.node(source(flow, 0)).program;
-      const std::uint32_t to = dag_.node(target(flow, 0)).program;
-      if (!flow.gradient) {
-        if (const auto known = received.find({flow.value, to}); known != received.end()) {
-          for (std::uint32_t m = 0; m < dag_.microbatches; ++m) {
-            dag_.add_edge(NodeId{index(known->second) + 2 * m}, target(flow, m));
-          }
-          continue;
-        }
-      }
+      arrivals[index(flow.value)] += flow.gradient ? 0 : 1;
+    }
+    for (const Flow& flow : flows_) {
+      const std::uint32_t maker = dag_.chunk(flow.maker).program,
+                          user = dag_.chunk(flow.user).program;
+      const std::uint32_t from = flow.gradient ? user : maker, to = flow.gradient ? maker : user;
       Node send, recv;
       send.op = Op::send;
       recv.op = Op::recv;
       send.program = static_cast<std::uint16_t>(from);
       recv.program = static_cast<std::uint16_t>(to);
-      send.communicator = recv.communicator = channel(from, to);
-      const std::string& name = dag_.communicators[index(send.communicator)].stream;
-      send.stream = stream(from, "send " + name, Stream::Kind::communication);
-      recv.stream = stream(to, "recv " + name, Stream::Kind::communication);
+      send.communicator = recv.communicator = channel(dag_, from, to);
+      const std::string name = dag_.communicators[index(send.communicator)].stream;
+      send.stream = stream_of(dag_, from, "send " + name, Stream::Kind::communication);
+      recv.stream = stream_of(dag_, to, "recv " + name, Stream::Kind::communication);
       send.value = recv.value = flow.value;
-      send.chunk = recv.chunk = flow.gradient ? flow.consumer : none<ChunkId>();
+      send.chunk = recv.chunk = flow.gradient ? flow.user : none<ChunkId>();
       send.origin = recv.origin = dag_.programs[to].origin;
-      for (std::uint32_t m = 0; m < dag_.microbatches; ++m) {
-        const auto next = static_cast<std::uint32_t>(dag_.nodes.size());
+      // Only a value with several readers can already be there.
+      std::map<std::uint32_t, NodeId>* known = !flow.gradient && arrivals[index(flow.value)] > 1
+                                                   ? &received[{{flow.value, flow.maker}, to}]
+                                                   : nullptr;
+      for_each(flow, [&](std::uint32_t m, NodeId source, NodeId target) {
+        if (known != nullptr) {
+          if (const auto there = known->find(m); there != known->end()) {
+            dag_.add_edge(there->second, target);
+            return;
+          }
+        }
         send.microbatch = recv.microbatch = m;
-        send.peer = NodeId{next + 1};
-        recv.peer = NodeId{next};
-        dag_.add(send);
-        dag_.add(recv);
-        if (m == 0 && !flow.gradient) {
-          received[{flow.value, to}] = NodeId{next + 1};
+        send.peer = offset(dag_.next(), 1);
+        recv.peer = dag_.next();
+        const NodeId send_id = dag_.add(send), recv_id = dag_.add(recv);
+        if (known != nullptr) {
+          (*known)[m] = recv_id;
         }
-        dag_.add_edge(source(flow, m), NodeId{next});
-        dag_.add_edge(NodeId{next + 1}, target(flow, m));
-        const std::uint32_t reader = position_[index(target(flow, m))];
-        if (reader > kReceiveDistance) {
-          dag_.add_edge(order_[to][reader - 1 - kReceiveDistance], NodeId{next + 1});
+        dag_.add_edge(source, send_id);
+        dag_.add_edge(recv_id, target);
+        if (const std::uint32_t reader = position_[index(target)]; reader > kReceiveDistance) {
+          dag_.add_edge(order_[to][reader - 1 - kReceiveDistance], recv_id);
         }
-      }
+      });
     }
-  }
-
-  // Adds one node of a collective for each of `programs_in`, linked in a ring. Returns the first;
-  // the others follow.
-  NodeId add_collective(Node node, const std::vector<std::uint32_t>& programs_in,
-                        const std::string& stream_name, Stream::Kind kind) {
-    node.communicator = collective(programs_in, stream_name);
-    const auto first = static_cast<std::uint32_t>(dag_.nodes.size());
-    const auto members = static_cast<std::uint32_t>(programs_in.size());
-    for (std::uint32_t i = 0; i < members; ++i) {
-      node.program = static_cast<std::uint16_t>(programs_in[i]);
-      node.stream = stream(programs_in[i], stream_name, kind);
-      node.peer = NodeId{first + (i + 1) % members};
-      dag_.add(node);
-    }
-    return NodeId{first};
   }
 
   std::vector<std::uint32_t> all_programs() const {
@@ -185,117 +141,71 @@ class Lowering {
     return all;
   }
 
+  // The communicator of all ranks of some programs, in ascending order.
+  CommId everyone(const std::vector<std::uint32_t>& some, const std::string& stream) {
+    std::vector<std::uint32_t> ranks;
+    for (const std::uint32_t p : some) {
+      ranks.insert(ranks.end(), dag_.programs[p].ranks.begin(), dag_.programs[p].ranks.end());
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return collective(dag_, {ranks}, stream);
+  }
+
+  void add_edges_to(NodeId from, NodeId first, const Chunk& chunk) {
+    const std::uint32_t count = runs(dag_, chunk);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      dag_.add_edge(from, offset(first, i));
+    }
+  }
+
   void add_inputs_and_counts() {
     std::vector<NodeId> inputs(programs(), none<NodeId>());
-    for (std::uint32_t p = 0; p < programs(); ++p) {
-      for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
-        const Chunk& chunk = dag_.chunks[c];
-        const bool reads = std::any_of(chunk.inputs.begin(), chunk.inputs.end(),
-                                       [&](ValueId v) { return model_.value(v).is_input(); });
-        if (chunk.program != p || !(reads || chunk.has_loss)) {
-          continue;
-        }
-        if (!valid(inputs[p])) {
-          Node node;
-          node.op = Op::input;
-          node.program = static_cast<std::uint16_t>(p);
-          node.stream = stream(p, "input", Stream::Kind::host);
-          inputs[p] = dag_.add(node);
-          dag_.nodes.back().peer = inputs[p];
-        }
-        for (std::uint32_t m = 0; m < dag_.microbatches; ++m) {
-          dag_.add_edge(inputs[p], ChunkNodes::at(nodes_[c].forward, m));
-        }
-      }
-    }
     std::vector<std::uint32_t> with_loss;
-    for (const Chunk& chunk : dag_.chunks) {
+    for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
+      const Chunk& chunk = dag_.chunks[c];
+      const bool reads = std::any_of(chunk.inputs.begin(), chunk.inputs.end(),
+                                     [&](ValueId v) { return model_.value(v).is_input(); });
       if (chunk.has_loss) {
         with_loss.push_back(chunk.program);
       }
-    }
-    Node count;
-    count.op = Op::token_count;
-    const NodeId first = add_collective(count, with_loss, "scalar", Stream::Kind::communication);
-    for (std::uint32_t i = 0; i < with_loss.size(); ++i) {
-      const NodeId node{index(first) + i};
-      dag_.add_edge(inputs[with_loss[i]], node);
-      for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
-        const ChunkNodes& chunk = nodes_[c];
-        if (dag_.chunks[c].has_loss && dag_.chunks[c].program == with_loss[i] &&
-            valid(chunk.backward)) {
-          for (std::uint32_t m = 0; m < dag_.microbatches; ++m) {
-            dag_.add_edge(node, ChunkNodes::at(chunk.backward, m));
-          }
-        }
-      }
-    }
-  }
-
-  // The last computation of `program` that adds to the gradient of `bucket`.
-  NodeId last_gradient(std::uint32_t program, BucketId bucket) const {
-    NodeId last = none<NodeId>();
-    for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
-      const Chunk& chunk = dag_.chunks[c];
-      const NodeId pass = valid(nodes_[c].weight) ? nodes_[c].weight : nodes_[c].backward;
-      const bool touches =
-          std::find(chunk.buckets.begin(), chunk.buckets.end(), bucket) != chunk.buckets.end();
-      if (chunk.program != program || !touches || !valid(pass)) {
+      if (!reads && !chunk.has_loss) {
         continue;
       }
-      for (std::uint32_t m = 0; m < dag_.microbatches; ++m) {
-        const NodeId node = ChunkNodes::at(pass, m);
-        if (!valid(last) || position_[index(node)] > position_[index(last)]) {
-          last = node;
-        }
-      }
-    }
-    return last;
-  }
-
-  // Each bucket's gradient over all its homes, once a step, whatever the reason that it has
-  // several.
-  void add_reductions() {
-    for (std::uint32_t b = 0; b < dag_.buckets.size(); ++b) {
-      const Bucket& bucket = dag_.buckets[b];
-      std::size_t ranks = 0;
-      for (const std::uint32_t home : bucket.homes) {
-        ranks += dag_.programs[home].ranks.size();
-      }
-      NodeId reduction = none<NodeId>();
-      if (!bucket.frozen && ranks > 1) {
+      if (!valid(inputs[chunk.program])) {
         Node node;
-        node.op = Op::all_reduce;
-        node.bucket = BucketId{b};
-        node.origin = dag_.programs[bucket.homes.front()].origin;
-        reduction =
-            add_collective(node, bucket.homes, dag_.programs[bucket.homes.front()].reduce_stream,
-                           Stream::Kind::communication);
+        node.op = Op::input;
+        node.program = static_cast<std::uint16_t>(chunk.program);
+        node.stream = stream_of(dag_, chunk.program, "input", Stream::Kind::host);
+        inputs[chunk.program] = dag_.add(node);
       }
-      for (std::uint32_t i = 0; i < bucket.homes.size(); ++i) {
-        NodeId ready = last_gradient(bucket.homes[i], BucketId{b});
-        if (valid(reduction)) {
-          const NodeId member{index(reduction) + i};
-          if (valid(ready)) {
-            dag_.add_edge(ready, member);
-          }
-          ready = member;
+      add_edges_to(inputs[chunk.program], nodes_[c].forward, chunk);
+    }
+    std::sort(with_loss.begin(), with_loss.end());
+    with_loss.erase(std::unique(with_loss.begin(), with_loss.end()), with_loss.end());
+    Node count;
+    count.op = Op::token_count;
+    const NodeId first = add_collective(dag_, count, with_loss, everyone(with_loss, "scalar"));
+    for (std::uint32_t i = 0; i < with_loss.size(); ++i) {
+      dag_.add_edge(inputs[with_loss[i]], offset(first, i));
+      for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
+        const Chunk& chunk = dag_.chunks[c];
+        if (chunk.has_loss && chunk.program == with_loss[i] && valid(nodes_[c].backward)) {
+          add_edges_to(offset(first, i), nodes_[c].backward, chunk);
         }
-        gradient_ready_[{bucket.homes[i], BucketId{b}}] = ready;
       }
     }
   }
 
-  void add_norms_and_updates() {
+  void add_norms_and_updates(const GradientsReady& ready) {
     Node norm;
     norm.op = Op::grad_norm;
     const NodeId first =
-        add_collective(norm, all_programs(), "scalar", Stream::Kind::communication);
+        add_collective(dag_, norm, all_programs(), everyone(all_programs(), "scalar"));
     for (std::uint32_t p = 0; p < programs(); ++p) {
-      const NodeId member{index(first) + p};
+      const NodeId member = offset(first, p);
       for (const BucketId bucket : dag_.programs[p].buckets) {
-        if (const NodeId ready = gradient_ready_[{p, bucket}]; valid(ready)) {
-          dag_.add_edge(ready, member);
+        if (const auto node = ready.find({p, bucket}); node != ready.end()) {
+          dag_.add_edge(node->second, member);
         }
       }
       for (const BucketId bucket : dag_.programs[p].buckets) {
@@ -306,11 +216,11 @@ class Lowering {
         update.op = Op::update;
         update.program = static_cast<std::uint16_t>(p);
         update.bucket = bucket;
-        update.origin = dag_.programs[p].origin;
+        update.origin = dag_.policies[index(bucket)].origin;
         const NodeId node = dag_.add(update);
-        dag_.nodes.back().peer = node;
         dag_.add_edge(member, node);
         order_[p].push_back(node);
+        add_gather_after_update(dag_, p, bucket, node);
       }
     }
   }
@@ -318,20 +228,19 @@ class Lowering {
   void add_loss_reports() {
     Node report;
     report.op = Op::loss_report;
-    const NodeId first = add_collective(report, all_programs(), "compute", Stream::Kind::compute);
+    const NodeId first = add_collective(dag_, report, all_programs(),
+                                        everyone(all_programs(), "compute"), Stream::Kind::compute);
     for (std::uint32_t p = 0; p < programs(); ++p) {
-      order_[p].push_back(NodeId{index(first) + p});
+      order_[p].push_back(offset(first, p));
     }
   }
 
   Dag dag_;
   std::vector<ChunkNodes> nodes_;
   std::vector<Flow> flows_;
-  const ModelGraph& model_;
   std::vector<std::vector<NodeId>> order_;  // by program: its compute stream
-  std::vector<std::uint32_t> position_;     // by NodeId of compute: where in it
-  std::map<std::pair<std::uint32_t, std::uint32_t>, CommId> channels_;
-  std::map<std::pair<std::uint32_t, BucketId>, NodeId> gradient_ready_;
+  const ModelGraph& model_;
+  std::vector<std::uint32_t> position_;  // by NodeId of compute: where in it
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Puts each place's compute in total order, then inserts communication, once: sends, receives,
-// reductions and scalars, with the distance at which a receive is posted as an edge (as a wait
-// added later it can deadlock).
+// Puts each place's compute in total order, then inserts communication, once: messages, gathers and
+// reductions of chains, scalars; with the distance at which a receive or gather is posted as an
+// edge (as a wait added later it can deadlock).
 //     0F0 @0 -> 1F0 @1     ->     0F0 @0 -> send v3 mb 0 @0 = recv v3 mb 0 @1 -> 1F0 @1
 // Runs after expand, and is the last phase that adds nodes.
 #pragma once

@@ -1,6 +1,7 @@
-// Expands chunks into one compute node a pass and micro-batch, and turns orders into edges.
+// Expands chunks into one compute node a pass and micro-batch, adds the all-to-alls of experts, and
+// turns orders into edges.
 //     chunk 0 @0, chunk 1 @1, 2 micro-batches   ->   0F0 0F1 0B0 0B1 @0, 1F0 1F1 1B0 1B1 @1
-// Runs after fuse, before any communication: a value that crosses places is a Flow until
+// Runs after fuse, before other communication: a value that crosses places is a Flow until
 // `communicate` makes it a send and a receive.
 #pragma once
 
@@ -11,28 +12,29 @@
 
 namespace piper {
 
-// A value, or its gradient, that goes from a chunk of one program to a chunk of another, once a
-// micro-batch.
+// A value, or its gradient, that goes from a chunk of one program to a chunk of another, once for
+// each micro-batch that both run.
 struct Flow {
   ValueId value;
-  ChunkId producer, consumer;
-  bool gradient =
-      false;  // from consumer's backward to producer's; else from producer's forward to consumer's
+  ChunkId maker, user;
+  bool gradient = false;  // from user's backward to maker's; else from maker's forward to user's
 };
 
-// Where a chunk's nodes are: micro-batch m of a pass is node first + m.
+// Where a chunk's nodes are: the i-th micro-batch that it runs is node first + i.
 struct ChunkNodes {
   NodeId forward = none<NodeId>(), backward = none<NodeId>(), weight = none<NodeId>();
-
-  static NodeId at(NodeId first, std::uint32_t microbatch) {
-    return NodeId{index(first) + microbatch};
-  }
 };
+inline NodeId offset(NodeId first, std::uint32_t i) {
+  return NodeId{index(first) + i};
+}
 
 struct Expanded {
   Dag dag;
   std::vector<ChunkNodes> nodes;  // by ChunkId
-  std::vector<Flow> flows;        // by consumer, then value
+  std::vector<Flow> flows;        // by user, then value
+  // By program: all its computations in the order that a chain gave; empty where it left any of it
+  // open.
+  std::vector<std::vector<NodeId>> total_order;
 };
 
 // Errors: order.action, order.twice, order.no_match.

@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "core/lower/buckets.h"
+
 namespace piper {
 namespace {
 
@@ -35,6 +37,9 @@ std::vector<bool> find_gradients(const ModelGraph& model) {
   return differentiable;
 }
 
+// A fused run of regions, before it is copied to each of its places.
+using Group = std::vector<RegionId>;
+
 class Fuser {
  public:
   Fuser(const Annotated& annotated, const Config& config, Plan::Kind kind)
@@ -48,231 +53,245 @@ class Fuser {
   }
 
   Expected<Dag> run() {
+    block_ = bucket_blocks(annotated_);
+    make_groups();
     make_programs();
     make_chunks();
-    fill_chunks();
-    PIPER_TRY(check_group_sizes());
-    make_buckets();
+    connect();
+    PIPER_TRY(check_edges());
+    PIPER_TRY(make_buckets(dag_, annotated_, config_));
     return std::move(dag_);
   }
 
  private:
-  void make_programs() {
-    for (std::uint32_t r = 0; r < model_.regions.size(); ++r) {
-      const Annotated::Placement& place = *annotated_.placement[r];
-      std::uint32_t p = 0;
-      while (p < dag_.programs.size() && dag_.programs[p].ranks != place.ranks.ranks) {
-        ++p;
-      }
-      if (p == dag_.programs.size()) {
-        dag_.programs.push_back({place.ranks.ranks,
-                                 {{"compute", Stream::Kind::compute}},
-                                 {},
-                                 place.origin,
-                                 annotated_.replication[r]->reduce_stream});
-      }
-      program_of_.push_back(p);
+  // What distinguishes regions that are never fused, as numbers.
+  std::vector<std::uint32_t> kind_of(RegionId id) const {
+    const Region& region = model_.region(id);
+    std::vector<std::uint32_t> kind{annotated_.split_backward[index(id)] ? 1U : 0U,
+                                    annotated_.replication[index(id)],
+                                    annotated_.sharding[index(id)], block_[index(id)]};
+    for (const Annotated::Placement& place : annotated_.placements[index(id)]) {
+      kind.push_back(place.ranks.ranks.front());
+      kind.insert(kind.end(), place.microbatches.begin(), place.microbatches.end());
     }
-  }
-
-  std::vector<Tag> distinguishing_tags(RegionId region) const {
     std::vector<Tag> tags;
-    for (const Tag& tag : model_.region(region).tags) {
-      if (index(tag.name) < annotated_.distinguishing.size() &&
-          annotated_.distinguishing[index(tag.name)]) {
-        tags.push_back(tag);
-      }
-    }
+    std::copy_if(region.tags.begin(), region.tags.end(), std::back_inserter(tags),
+                 [&](const Tag& tag) {
+                   return index(tag.name) < annotated_.distinguishing.size() &&
+                          annotated_.distinguishing[index(tag.name)];
+                 });
     std::sort(tags.begin(), tags.end(),
               [](const Tag& a, const Tag& b) { return index(a.name) < index(b.name); });
-    return tags;
+    for (const Tag& tag : tags) {
+      kind.insert(kind.end(), {0xffffffff, index(tag.name), tag.index});
+    }
+    return kind;
   }
 
-  bool same_kind(RegionId a, RegionId b) const {
-    return program_of_[index(a)] == program_of_[index(b)] &&
-           annotated_.split_backward[index(a)] == annotated_.split_backward[index(b)] &&
-           distinguishing_tags(a) == distinguishing_tags(b);
-  }
-
-  // The one chunk that makes everything `region` reads, if the region may join it: no consumer of
-  // that chunk outside it would then have to wait for more than before.
-  ChunkId chunk_to_join(RegionId region, const std::vector<std::vector<RegionId>>& readers) const {
-    ChunkId only = none<ChunkId>();
+  // The one group that makes everything `region` reads, if the region may join it: no reader of
+  // that group outside it would then have to wait for more than before.
+  std::uint32_t group_to_join(RegionId region) const {
+    std::uint32_t only = kNone;
     for (const ValueId input : model_.region(region).inputs) {
       if (model_.value(input).is_input()) {
         continue;
       }
-      const ChunkId chunk = chunk_of_[index(model_.value(input).producer)];
-      if (valid(only) && chunk != only) {
-        return none<ChunkId>();
+      const std::uint32_t group = group_of_[index(model_.value(input).producer)];
+      if (only != kNone && group != only) {
+        return kNone;
       }
-      only = chunk;
+      only = group;
     }
-    if (!valid(only) || !same_kind(dag_.chunk(only).regions.front(), region)) {
-      return none<ChunkId>();
-    }
-    for (const RegionId member : dag_.chunk(only).regions) {
-      for (const ValueId output : model_.region(member).outputs) {
-        for (const RegionId reader : readers[index(output)]) {
-          if (!same_kind(reader, region)) {
-            return none<ChunkId>();
-          }
-        }
-      }
+    if (only == kNone || kind_[index(groups_[only].front())] != kind_[index(region)] ||
+        has_strangers_[only]) {
+      return kNone;
     }
     return only;
   }
 
-  void make_chunks() {
-    std::vector<std::vector<RegionId>> readers(model_.values.size());
+  void make_groups() {
+    std::map<std::vector<std::uint32_t>, std::uint32_t> kinds;
+    std::vector<std::vector<std::uint32_t>> readers(model_.values.size());  // kinds of regions
     for (std::uint32_t r = 0; r < model_.regions.size(); ++r) {
+      kind_.push_back(
+          kinds.try_emplace(kind_of(RegionId{r}), static_cast<std::uint32_t>(kinds.size()))
+              .first->second);
       for (const ValueId input : model_.regions[r].inputs) {
-        readers[index(input)].push_back(RegionId{r});
+        readers[index(input)].push_back(kind_[r]);
       }
     }
     for (std::uint32_t r = 0; r < model_.regions.size(); ++r) {
-      ChunkId chunk = chunk_to_join(RegionId{r}, readers);
-      if (!valid(chunk)) {
-        chunk = ChunkId{static_cast<std::uint32_t>(dag_.chunks.size())};
-        dag_.chunks.emplace_back();
-        dag_.chunks.back().program = program_of_[r];
-        dag_.chunks.back().tags = model_.regions[r].tags;
-        dag_.chunk_split.push_back(annotated_.split_backward[r]);
+      std::uint32_t group = group_to_join(RegionId{r});
+      if (group == kNone) {
+        group = static_cast<std::uint32_t>(groups_.size());
+        groups_.emplace_back();
+        has_strangers_.push_back(false);
       }
-      dag_.chunks[index(chunk)].regions.push_back(RegionId{r});
-      chunk_of_.push_back(chunk);
+      groups_[group].push_back(RegionId{r});
+      group_of_.push_back(group);
+      for (const ValueId output : model_.regions[r].outputs) {
+        for (const std::uint32_t reader : readers[index(output)]) {
+          has_strangers_[group] = has_strangers_[group] || reader != kind_[r];
+        }
+      }
     }
   }
 
-  void fill_chunks() {
-    dag_.producer.assign(model_.values.size(), none<ChunkId>());
-    dag_.consumers.resize(model_.values.size());
-    for (std::uint32_t v = 0; v < model_.values.size(); ++v) {
-      if (!model_.values[v].is_input()) {
-        dag_.producer[v] = chunk_of_[index(model_.values[v].producer)];
+  void make_programs() {
+    std::map<std::vector<std::uint32_t>, std::uint32_t> known;
+    for (const std::vector<Annotated::Placement>& places : annotated_.placements) {
+      for (const Annotated::Placement& place : places) {
+        const auto next = static_cast<std::uint32_t>(dag_.programs.size());
+        if (known.try_emplace(place.ranks.ranks, next).second) {
+          dag_.programs.push_back(
+              {place.ranks.ranks, {{"compute", Stream::Kind::compute}}, {}, place.origin});
+        }
       }
     }
+    program_of_ = std::move(known);
+  }
+
+  // Group by group, and place by place of each: producers before consumers.
+  void make_chunks() {
+    for (const Group& group : groups_) {
+      const Region& first = model_.region(group.front());
+      std::map<std::uint32_t, std::vector<std::uint32_t>> places;  // program -> micro-batches
+      for (const Annotated::Placement& place : annotated_.placements[index(group.front())]) {
+        std::vector<std::uint32_t>& list = places[program_of_.at(place.ranks.ranks)];
+        list.insert(list.end(), place.microbatches.begin(), place.microbatches.end());
+      }
+      for (auto& [program, microbatches] : places) {
+        Chunk chunk;
+        chunk.regions = group;
+        chunk.program = program;
+        chunk.tags = first.tags;
+        chunk.has_backward = false;
+        std::sort(microbatches.begin(), microbatches.end());
+        if (microbatches.size() < dag_.microbatches) {
+          chunk.microbatches = std::move(microbatches);
+        }
+        fill(chunk);
+        dag_.chunk_split.push_back(annotated_.split_backward[index(group.front())]);
+        dag_.chunk_sharding.push_back(annotated_.sharding[index(group.front())]);
+        chunk.experts = dag_.chunk_sharding.back() != Annotated::kNothing;
+        if (chunk.experts) {
+          const Family& family = annotated_.shardings[dag_.chunk_sharding.back()].what.family;
+          const auto groups = groups_in(family, {dag_.programs[program].ranks});
+          chunk.expert_parts = static_cast<std::uint32_t>((*groups)[0].size());
+        }
+        dag_.chunks.push_back(std::move(chunk));
+      }
+    }
+  }
+
+  void fill(Chunk& chunk) const {
+    for (const RegionId id : chunk.regions) {
+      const Region& region = model_.region(id);
+      std::erase_if(chunk.tags, [&](const Tag& tag) { return region.tag(tag.name) != tag.index; });
+      chunk.flops = chunk.flops + region.flops;
+      chunk.saved_bytes = chunk.saved_bytes + region.saved_bytes;
+      for (const ValueId input : region.inputs) {
+        const bool outside = model_.value(input).is_input() ||
+                             group_of_[index(model_.value(input).producer)] != group_of_[index(id)];
+        if (outside &&
+            std::find(chunk.inputs.begin(), chunk.inputs.end(), input) == chunk.inputs.end()) {
+          chunk.inputs.push_back(input);
+        }
+      }
+      for (const ValueId output : region.outputs) {
+        chunk.has_loss = chunk.has_loss || output == model_.loss;
+        chunk.has_backward = chunk.has_backward || dag_.wants_gradient[index(output)];
+      }
+    }
+  }
+
+  void connect() {
+    dag_.makers.resize(model_.values.size());
+    dag_.uses.resize(model_.values.size());
     for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
-      Chunk& chunk = dag_.chunks[c];
-      chunk.has_backward = false;
-      for (const RegionId id : chunk.regions) {
-        const Region& region = model_.region(id);
-        std::erase_if(chunk.tags,
-                      [&](const Tag& tag) { return region.tag(tag.name) != tag.index; });
-        chunk.flops = chunk.flops + region.flops;
-        chunk.saved_bytes = chunk.saved_bytes + region.saved_bytes;
-        for (const ValueId input : region.inputs) {
-          const bool outside = dag_.producer[index(input)] != ChunkId{c};
-          if (outside &&
-              std::find(chunk.inputs.begin(), chunk.inputs.end(), input) == chunk.inputs.end()) {
-            chunk.inputs.push_back(input);
-            dag_.consumers[index(input)].push_back(ChunkId{c});
-          }
-        }
-        for (const ValueId output : region.outputs) {
-          chunk.has_loss = chunk.has_loss || output == model_.loss;
-          chunk.has_backward = chunk.has_backward || dag_.wants_gradient[index(output)];
+      for (std::uint32_t i = 0; i < dag_.chunks[c].inputs.size(); ++i) {
+        dag_.uses[index(dag_.chunks[c].inputs[i])].push_back({ChunkId{c}, i});
+      }
+      for (const RegionId region : dag_.chunks[c].regions) {
+        for (const ValueId output : model_.region(region).outputs) {
+          dag_.makers[index(output)].push_back(ChunkId{c});
         }
       }
     }
     for (std::uint32_t v = 0; v < model_.values.size(); ++v) {
-      if (!dag_.consumers[v].empty() && valid(dag_.producer[v])) {
-        dag_.chunks[index(dag_.producer[v])].outputs.push_back(ValueId{v});
+      for (const ChunkId maker : dag_.makers[v]) {
+        if (!dag_.uses[v].empty()) {
+          dag_.chunks[index(maker)].outputs.push_back(ValueId{v});
+        }
       }
     }
   }
 
-  Status check_group_sizes() const {
-    for (const Chunk& chunk : dag_.chunks) {
-      for (const ValueId input : chunk.inputs) {
-        if (!valid(dag_.producer[index(input)])) {
-          continue;
+  // Neighbours are of equal size, and experts are entered and left on their own place.
+  Status check_edges() const {
+    for (std::uint32_t v = 0; v < model_.values.size(); ++v) {
+      for (const Use& use : dag_.uses[v]) {
+        const Chunk& user = dag_.chunk(use.chunk);
+        if (dag_.makers[v].empty() && user.experts) {
+          return fail(edge_error(use.chunk,
+                                 "reads the input '" + model_.values[v].name + "' of the model"));
         }
-        const DagProgram& from = dag_.programs[dag_.chunk(dag_.producer[index(input)]).program];
-        const DagProgram& to = dag_.programs[chunk.program];
-        if (from.ranks.size() != to.ranks.size()) {
-          Diagnostic sizes =
-              error("place.group_size",
-                    describe(model_, chunk.regions.front()) + " is placed on " +
-                        std::to_string(to.ranks.size()) + " ranks and reads a value made on " +
-                        std::to_string(from.ranks.size()) + "; expected groups of equal size",
-                    dag_.origins[to.origin].where);
-          sizes.note("the producer's place", dag_.origins[from.origin].where);
-          return fail(std::move(sizes));
+        for (const ChunkId maker : dag_.makers[v]) {
+          if (shared_microbatches(dag_, dag_.chunk(maker), user).empty()) {
+            continue;
+          }
+          const DagProgram& from = dag_.programs[dag_.chunk(maker).program];
+          const DagProgram& to = dag_.programs[user.program];
+          if (from.ranks.size() != to.ranks.size()) {
+            Diagnostic sizes =
+                error("place.group_size",
+                      describe(model_, user.regions.front()) + " is placed on " +
+                          std::to_string(to.ranks.size()) + " ranks and reads a value made on " +
+                          std::to_string(from.ranks.size()) + "; expected groups of equal size",
+                      dag_.origins[to.origin].where);
+            sizes.note("the producer's place", dag_.origins[from.origin].where);
+            return fail(std::move(sizes));
+          }
+          if (routes(dag_, maker, use.chunk) && dag_.chunk(maker).program != user.program) {
+            return fail(edge_error(user.experts ? use.chunk : maker,
+                                   "exchanges a value with another place"));
+          }
+          if (routes(dag_, maker, use.chunk) && dag_.chunk(maker).experts && user.experts) {
+            return fail(edge_error(use.chunk, "reads a value that other experts make"));
+          }
         }
       }
     }
     return {};
   }
 
-  // A bucket is uniform in who uses it (so in its homes), dtype, optimizer group and frozen flag.
-  void make_buckets() {
-    std::vector<std::vector<ChunkId>> users(model_.parameters.size());
-    for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
-      for (const RegionId region : dag_.chunks[c].regions) {
-        for (const ParameterId parameter : model_.region(region).parameters) {
-          std::vector<ChunkId>& list = users[index(parameter)];
-          if (list.empty() || list.back() != ChunkId{c}) {
-            list.push_back(ChunkId{c});
-          }
-        }
-      }
-    }
-    using Key = std::tuple<std::vector<ChunkId>, DType, std::uint32_t, bool>;
-    std::map<Key, BucketId> known;
-    for (std::uint32_t p = 0; p < model_.parameters.size(); ++p) {
-      const Parameter& parameter = model_.parameters[p];
-      const std::uint32_t group = optimizer_group(config_, parameter.name);
-      const auto next = BucketId{static_cast<std::uint32_t>(dag_.buckets.size())};
-      const auto [entry, is_new] =
-          known.try_emplace(Key{users[p], parameter.dtype, group, parameter.frozen}, next);
-      if (is_new) {
-        Bucket bucket;
-        bucket.dtype = parameter.dtype;
-        bucket.frozen = parameter.frozen;
-        bucket.optimizer_group = group;
-        for (const ChunkId chunk : users[p]) {
-          bucket.homes.push_back(dag_.chunk(chunk).program);
-          dag_.chunks[index(chunk)].buckets.push_back(next);
-        }
-        if (users[p].empty()) {
-          bucket.homes.push_back(
-              0);  // never used: its gradient is zero, and it lives on the first place
-        }
-        std::sort(bucket.homes.begin(), bucket.homes.end());
-        bucket.homes.erase(std::unique(bucket.homes.begin(), bucket.homes.end()),
-                           bucket.homes.end());
-        bucket.tied = bucket.homes.size() > 1;
-        dag_.buckets.push_back(std::move(bucket));
-      }
-      Bucket& bucket = dag_.buckets[index(entry->second)];
-      bucket.parameters.push_back(ParameterId{p});
-      bucket.elements += parameter.elements();
-    }
-    for (std::uint32_t b = 0; b < dag_.buckets.size(); ++b) {
-      for (const std::uint32_t home : dag_.buckets[b].homes) {
-        dag_.programs[home].buckets.push_back(BucketId{b});
-      }
-    }
+  Diagnostic edge_error(ChunkId experts, const std::string& what) const {
+    const Annotated::Sharding& sharding = annotated_.shardings[dag_.chunk_sharding[index(experts)]];
+    const Provenance& from = annotated_.origins[sharding.origin];
+    return error("shard.edge",
+                 from.plugin + ": shard: " + describe(model_, dag_.chunk(experts).regions.front()) +
+                     " " + what + "; expected experts between regions of their own place",
+                 from.where);
   }
+
+  static constexpr std::uint32_t kNone = 0xffffffff;
 
   const Annotated& annotated_;
   const ModelGraph& model_;
   const Config& config_;
   Dag dag_;
-  std::vector<std::uint32_t> program_of_;  // by RegionId
-  std::vector<ChunkId> chunk_of_;          // by RegionId
+  std::vector<std::uint32_t> block_;     // by RegionId
+  std::vector<std::uint32_t> kind_;      // by RegionId
+  std::vector<std::uint32_t> group_of_;  // by RegionId
+  std::vector<Group> groups_;
+  std::vector<bool> has_strangers_;  // by group: someone of another kind reads what it makes
+  std::map<std::vector<std::uint32_t>, std::uint32_t> program_of_;
 };
 
 }  // namespace
 
 Expected<Dag> fuse(const Annotated& annotated, const Config& config, Plan::Kind kind) {
   return Fuser(annotated, config, kind).run();
-}
-
-bool computes_gradient(const Dag& dag, ValueId value, ChunkId chunk) {
-  return dag.trains() && valid(dag.producer[index(value)]) && dag.wants_gradient[index(value)] &&
-         dag.chunk(chunk).has_backward;
 }
 
 }  // namespace piper

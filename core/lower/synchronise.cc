@@ -13,6 +13,11 @@ constexpr std::uint32_t kFreeSlack =
     1;  // compute tasks after the first that could free what was sent
 constexpr std::uint32_t kSlotSlack = 1;  // slots more than the timeline needs
 
+// Whether what the operation allocates goes into the arena: received values, gathered parameters.
+bool has_known_size(Op op) {
+  return op == Op::recv || op == Op::all_gather;
+}
+
 class Synchroniser {
  public:
   Synchroniser(Program& program, const TaskTimes& times) : program_(program), times_(times) {
@@ -27,6 +32,7 @@ class Synchroniser {
     find_users();
     choose_frees();
     choose_slots();
+    index_by_task();
     find_waits();
     store();
   }
@@ -79,8 +85,6 @@ class Synchroniser {
   void choose_frees() {
     const Range compute = program_.streams[0].tasks;
     const auto first = times_.start.begin() + compute.begin, last = first + compute.count;
-    extra_.resize(tasks());
-    frees_.resize(tasks());
     for (std::uint32_t b = 0; b < program_.buffers.size(); ++b) {
       Buffer& buffer = program_.buffers[b];
       if (buffer.persistent()) {
@@ -99,9 +103,8 @@ class Synchroniser {
         task = std::min(task + kFreeSlack, compute.begin + compute.count - 1);
       }
       buffer.free = TaskId{task};
-      frees_[task].push_back(BufferId{b});
       for (std::uint32_t u = first_user_[b]; u < first_user_[b + 1]; ++u) {
-        extra_[task].push_back(users_[u]);
+        extra_.emplace_back(task, users_[u]);
       }
     }
   }
@@ -112,12 +115,15 @@ class Synchroniser {
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>>
         sizes;  // bytes -> buffers, by alloc
     for (const std::uint32_t t : timeline_) {
-      if (program_.tasks[t].op != Op::recv) {
+      if (!has_known_size(program_.tasks[t].op)) {
         continue;
       }
-      const std::uint32_t buffer = index(program_.writes_of(program_.tasks[t])[0]);
-      const Affine bytes = program_.buffers[buffer].bytes;
-      sizes[{bytes.per_row, bytes.fixed}].push_back(buffer);
+      for (const BufferId id : program_.writes_of(program_.tasks[t])) {
+        const Buffer& buffer = program_.buffer(id);
+        if (!buffer.persistent() && index(buffer.alloc) == t) {
+          sizes[{buffer.bytes.per_row, buffer.bytes.fixed}].push_back(index(id));
+        }
+      }
     }
     for (const auto& [bytes, buffers] : sizes) {
       const std::uint32_t limit = peak(buffers) + kSlotSlack;
@@ -135,8 +141,8 @@ class Synchroniser {
         } else {
           slot = freed.top().second;
           freed.pop();
-          extra_[index(program_.buffers[b].alloc)].push_back(
-              index(program_.buffers[last_user[slot]].free));
+          extra_.emplace_back(index(program_.buffers[b].alloc),
+                              index(program_.buffers[last_user[slot]].free));
           last_user[slot] = b;
         }
         program_.buffers[b].slot = base + slot;
@@ -157,6 +163,30 @@ class Synchroniser {
       most = std::max(most, ends.size());
     }
     return static_cast<std::uint32_t>(most);
+  }
+
+  // Frees and further predecessors, in the order of tasks.
+  void index_by_task() {
+    frees_first_.assign(tasks() + 1, 0);
+    extra_first_.assign(tasks() + 1, 0);
+    for (const Buffer& buffer : program_.buffers) {
+      if (!buffer.persistent()) {
+        ++frees_first_[index(buffer.free) + 1];
+      }
+    }
+    std::partial_sum(frees_first_.begin(), frees_first_.end(), frees_first_.begin());
+    frees_.resize(frees_first_.back());
+    std::vector<std::uint32_t> fill(frees_first_.begin(), frees_first_.end() - 1);
+    for (std::uint32_t b = 0; b < program_.buffers.size(); ++b) {
+      if (!program_.buffers[b].persistent()) {
+        frees_[fill[index(program_.buffers[b].free)]++] = BufferId{b};
+      }
+    }
+    std::sort(extra_.begin(), extra_.end());
+    for (const auto& entry : extra_) {
+      ++extra_first_[entry.first + 1];
+    }
+    std::partial_sum(extra_first_.begin(), extra_first_.end(), extra_first_.begin());
   }
 
   // need_[s]: how many tasks of stream s, counted over two periods, must have ended.
@@ -199,8 +229,8 @@ class Synchroniser {
     for (std::uint32_t e = times_.first[t]; e < times_.first[t + 1]; ++e) {
       need(index(times_.before[e]), period);
     }
-    for (const std::uint32_t before : extra_[t]) {
-      need(before, period);
+    for (std::uint32_t e = extra_first_[t]; e < extra_first_[t + 1]; ++e) {
+      need(extra_[e].second, period);
     }
     for (const BufferId buffer : program_.writes_of(task)) {
       const Buffer& written = program_.buffer(buffer);
@@ -219,8 +249,8 @@ class Synchroniser {
     for (const BufferId buffer : program_.writes_of(task)) {
       note_access(index(buffer), t, period, true);
     }
-    for (const BufferId buffer : frees_[t]) {
-      note_access(index(buffer), t, period, false);
+    for (std::uint32_t f = frees_first_[t]; f < frees_first_[t + 1]; ++f) {
+      note_access(index(frees_[f]), t, period, false);
     }
   }
 
@@ -246,7 +276,7 @@ class Synchroniser {
     clocks_.assign(static_cast<std::size_t>(2) * tasks() * lanes, 0);
     last_access_.assign(program_.buffers.size() * 2 * lanes, 0);
     need_.assign(lanes, 0);
-    waits_.resize(tasks());
+    waits_of_.assign(std::size_t{2} * tasks(), Range{});
     slots_first_and_last();
     for (std::uint32_t period = 0; period < 2; ++period) {
       for (const std::uint32_t t : timeline_) {
@@ -260,8 +290,9 @@ class Synchroniser {
                 lanes);
         }
         if (period == 1) {
-          for (const Wait& wait : waits_[t]) {
-            merge(own, clock(index(wait.task), 1), lanes);
+          const Range inside = waits_of_[t];
+          for (std::uint32_t w = inside.begin; w < inside.begin + inside.count; ++w) {
+            merge(own, clock(index(waits_[w].task), 1), lanes);
           }
         }
         collect_needs(t, period);
@@ -274,6 +305,8 @@ class Synchroniser {
 
   // The latest first: it often implies the others.
   void add_waits(std::uint32_t t, std::uint32_t period, std::uint32_t* own) {
+    Range& range = waits_of_[period * tasks() + t];
+    range.begin = static_cast<std::uint32_t>(waits_.size());
     while (true) {
       std::uint32_t latest = streams();
       std::uint64_t latest_end = 0;
@@ -294,7 +327,8 @@ class Synchroniser {
       const auto [task, in] = task_at(latest, need_[latest]);
       PIPER_CHECK(period == 1 || in == 0, "a first step that waits for the second");
       PIPER_CHECK(period == 0 || in == 0, "a wait inside a period that the first one did not have");
-      waits_[t].push_back({TaskId{task}, period == 1});
+      waits_.push_back({TaskId{task}, period == 1});
+      ++range.count;
       merge(own, clock(task, in), streams());
     }
   }
@@ -320,20 +354,26 @@ class Synchroniser {
   }
 
   void store() {
+    program_.waits.reserve(waits_.size());
+    program_.access.reserve(program_.access.size() + frees_.size());
+    const auto earlier = [](const Wait& a, const Wait& b) { return index(a.task) < index(b.task); };
     for (std::uint32_t t = 0; t < tasks(); ++t) {
       Task& task = program_.tasks[t];
-      std::sort(waits_[t].begin(), waits_[t].end(), [](const Wait& a, const Wait& b) {
-        return a.previous != b.previous ? b.previous : index(a.task) < index(b.task);
-      });
-      task.waits = {static_cast<std::uint32_t>(program_.waits.size()),
-                    static_cast<std::uint32_t>(waits_[t].size())};
-      program_.waits.insert(program_.waits.end(), waits_[t].begin(), waits_[t].end());
-      for (const Wait& wait : waits_[t]) {
+      task.waits.begin = static_cast<std::uint32_t>(program_.waits.size());
+      for (const std::uint32_t period : {0U, 1U}) {
+        const Range range = waits_of_[period * tasks() + t];
+        const auto first = waits_.begin() + range.begin, last = first + range.count;
+        std::sort(first, last, earlier);
+        program_.waits.insert(program_.waits.end(), first, last);
+        task.waits.count += range.count;
+      }
+      for (const Wait& wait : program_.waits_of(task)) {
         program_.tasks[index(wait.task)].records = true;
       }
       task.frees = {static_cast<std::uint32_t>(program_.access.size()),
-                    static_cast<std::uint32_t>(frees_[t].size())};
-      program_.access.insert(program_.access.end(), frees_[t].begin(), frees_[t].end());
+                    frees_first_[t + 1] - frees_first_[t]};
+      program_.access.insert(program_.access.end(), frees_.begin() + frees_first_[t],
+                             frees_.begin() + frees_first_[t + 1]);
     }
   }
 
@@ -344,10 +384,12 @@ class Synchroniser {
   const TaskTimes& times_;
   std::vector<std::uint32_t> timeline_;                           // tasks by start
   std::vector<std::uint32_t> last_compute_, first_user_, users_;  // by buffer
-  std::vector<std::vector<std::uint32_t>>
-      extra_;  // by task: what it must come after, besides edges and data
-  std::vector<std::vector<BufferId>> frees_;  // by task
-  std::vector<std::vector<Wait>> waits_;      // by task
+  // A task, and what it must come after besides edges and data.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> extra_;
+  std::vector<std::uint32_t> extra_first_, frees_first_;  // by task
+  std::vector<BufferId> frees_;
+  std::vector<Wait> waits_;      // as they are found
+  std::vector<Range> waits_of_;  // by period and task
   std::vector<std::uint32_t>
       clocks_;  // by period, task, stream: tasks of the stream known to have ended
   std::vector<std::uint32_t> last_access_;  // by buffer: writers by stream, then readers by stream

@@ -9,10 +9,20 @@
 // next (`previous`).
 #pragma once
 
-#include "core/lower/assemble.h"
+#include <cstdint>
+#include <vector>
+
 #include "core/plan/plan.h"
 
 namespace piper {
+
+// A program's tasks on the timeline, and what each must come after for other reasons than data
+// (issue distances, user orders), by TaskId.
+struct TaskTimes {
+  std::vector<std::uint64_t> start, end;
+  std::vector<std::uint32_t> first;  // first[t] .. first[t + 1] of `before`
+  std::vector<TaskId> before;
+};
 
 void synchronise(Program& program, const TaskTimes& times);
 

@@ -17,11 +17,12 @@ inline constexpr std::array<std::string_view, 20> kOpNames{
 };
 static_assert(static_cast<std::size_t>(Op::input) + 1 == kOpNames.size());
 
-inline constexpr std::array<std::string_view, 10> kBufferNames{
+inline constexpr std::array<std::string_view, 14> kBufferNames{
     "input",     "activation", "gradient",    "saved",     "parameter", "parameter_gradient",
-    "optimizer", "loss_sum",   "token_count", "grad_norm",
+    "optimizer", "loss_sum",   "token_count", "grad_norm", "gathered",  "full_gradient",
+    "routed",    "routed_gradient",
 };
-static_assert(static_cast<std::size_t>(Buffer::Kind::grad_norm) + 1 == kBufferNames.size());
+static_assert(static_cast<std::size_t>(Buffer::Kind::routed_gradient) + 1 == kBufferNames.size());
 
 inline constexpr std::array<std::string_view, 3> kStreamKinds{"compute", "communication", "host"};
 static_assert(static_cast<std::size_t>(Stream::Kind::host) + 1 == kStreamKinds.size());

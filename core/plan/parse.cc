@@ -77,6 +77,11 @@ class PlanParser {
   template <typename Items>
   void list(std::string_view name, Items& items, std::string_view sigil = "") {
     in_.expect(name);
+    items_of(items, sigil);
+  }
+
+  template <typename Items>
+  void items_of(Items& items, std::string_view sigil = "") {
     in_.list("(", ")", [&] {
       if (!sigil.empty()) {
         in_.expect(sigil);
@@ -135,12 +140,19 @@ class PlanParser {
     });
     in_.expect("program");
     chunk.program = in_.number();
+    if (in_.accept("microbatches")) {
+      items_of(chunk.microbatches);
+    }
     list("regions", chunk.regions);
     list("buckets", chunk.buckets);
     list("inputs", chunk.inputs, "%");
     list("outputs", chunk.outputs, "%");
     chunk.has_loss = in_.accept("loss");
     chunk.has_backward = !in_.accept("forward_only");
+    chunk.experts = in_.accept("experts");
+    if (chunk.experts || in_.accept("parts")) {
+      chunk.expert_parts = in_.number();
+    }
     in_.expect("flops");
     chunk.flops = in_.affine();
     in_.expect("saved");
@@ -157,6 +169,24 @@ class PlanParser {
     in_.expect("group");
     bucket.optimizer_group = in_.number();
     list("homes", bucket.homes);
+    if (in_.accept("experts")) {
+      bucket.expert_parts = in_.number();
+    }
+    if (in_.accept("zero")) {
+      bucket.zero = in_.number();
+      in_.expect("shards");
+      bucket.shards = in_.number();
+    }
+    bucket.keep_gathered = span("keep_gathered");
+    bucket.reduce = span("reduce");
+  }
+
+  Span span(std::string_view name) {
+    if (!in_.accept(name)) {
+      return Span::chain;
+    }
+    in_.expect("step");
+    return Span::step;
   }
 
   void communicator(Communicator& communicator) {
@@ -173,6 +203,10 @@ class PlanParser {
       communicator.to = in_.number();
     } else {
       list("ranks", communicator.ranks);
+      if (in_.accept("groups")) {
+        in_.expect("of");
+        communicator.group_size = in_.number();
+      }
     }
   }
 

@@ -60,9 +60,16 @@ struct Chunk {
   std::vector<ValueId> inputs;    // from other chunks or the data loader, in argument order
   std::vector<ValueId> outputs;   // that other chunks, or the loss, use
   bool has_loss = false;          // computes ModelGraph::loss
-  bool has_backward = true;       // false: all frozen, and no input needs a gradient
-  Affine flops;                   // forward
+  bool has_backward =
+      true;      // false: nothing to differentiate (all frozen, no input needs a gradient)
+  Affine flops;  // forward
   Affine saved_bytes;
+  std::vector<std::uint32_t> microbatches;  // that it runs, ascending; empty: all of them
+  bool experts =
+      false;  // partitioned over expert groups: its values come and go through all-to-alls
+  // Members of an expert group. All rows of a group may arrive at one of them, so what routed
+  // buffers and `saved` need at most is this many times what the model says.
+  std::uint32_t expert_parts = 1;
   bool operator==(const Chunk&) const = default;
 };
 
@@ -75,66 +82,101 @@ struct Bucket {
   bool tied = false;                  // used by chunks of several places
   std::uint32_t optimizer_group = 0;  // index into the job's groups, the default group last
   std::vector<std::uint32_t> homes;   // programs that hold it, ascending
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;          // on one rank, when nothing is sharded
+  // Experts: parameters are in this many equal blocks, one for each member of an expert group.
+  std::uint32_t expert_parts = 1;
+  // ZeRO: what is sharded (0 nothing, 1 the optimizer, 2 gradients too, 3 parameters too) and over
+  // how many ranks. A shard has padded_elements() / shards elements; the last ones of the last
+  // shard are padding.
+  std::uint32_t zero = 0, shards = 1;
+  Span keep_gathered = Span::chain, reduce = Span::chain;
 
-  std::int64_t bytes() const { return elements * size_of(dtype); }
+  std::int64_t padded_elements() const { return (elements + shards - 1) / shards * shards; }
+  std::int64_t shard_elements() const { return padded_elements() / shards; }
+  // On one rank: gathered parameters, the full gradient, and what is kept between steps.
+  std::int64_t bytes() const { return padded_elements() * size_of(dtype); }
   std::int64_t gradient_bytes() const {
-    return frozen ? 0 : elements * size_of(gradient_dtype(dtype));
+    return frozen ? 0 : padded_elements() * size_of(gradient_dtype(dtype));
   }
+  std::int64_t kept_bytes() const { return zero == 3 ? bytes() / shards : bytes(); }
+  std::int64_t shard_gradient_bytes() const { return gradient_bytes() / shards; }
   bool operator==(const Bucket&) const = default;
 };
 
 // What a task reads and writes. Contents are ordered by the plan alone. Accesses by op, each in
-// this order (v value, m micro-batch, c consuming chunk, b bucket; [] where the program or chunk
-// has it):
+// this order:
 //
-//   input            reads   nothing
-//                    writes  input(v, m) of every input the program uses
-//   token_count      reads   input(labels, m) of every m, in programs with the loss
-//                    writes  token_count there
-//   forward          reads   input or activation of chunk inputs, parameter(b), [loss_sum]
-//                    writes  activation of chunk outputs (the loss apart), [saved] when the plan
-//                            trains and the chunk has_backward, [loss_sum]
-//   backward         reads   what forward read (kept for it: inputs and parameters), its outputs'
-//                            activations, saved, gradient(v, m, c) of outputs, [token_count],
-//                            parameter_gradient(b) of trainable b
-//                    writes  gradient(v, m, c) of every chunk input that wants one,
-//                            parameter_gradient(b) of trainable b
-//   backward_input   as backward without parameter_gradient, and writes saved
-//   backward_weight  reads   inputs, saved, parameter_gradient
-//                    writes  parameter_gradient
-//   send             reads   activation or gradient; recv writes it (its own program's copy)
-//   all_reduce       reads, writes parameter_gradient(b)
-//   grad_norm        reads   parameter_gradient(b) of the program's trainable buckets
-//                    writes  grad_norm
-//   update           reads   grad_norm, parameter, parameter_gradient, optimizer
-//                    writes  the last three
-//   loss_report      reads   [loss_sum, token_count]    (last on every compute stream)
-//                    writes  [loss_sum]
+//   input          reads -                                        writes input(v, m) of every input
+//   the program uses token_count    reads input(labels, m) of every m              writes
+//   token_count         (programs with the loss) forward        reads input/activation of chunk
+//   inputs,        writes activation of chunk outputs (the loss apart),
+//                  parameter(b), [loss_sum]                       [saved] when the plan trains and
+//                  has_backward, [loss_sum]
+//   backward       reads what forward read (kept for it: inputs   writes gradient(v, m, c) of every
+//   chunk input that
+//                  and parameters), its outputs' activations,     wants one, parameter_gradient(b)
+//                  of trainable b saved, gradient(v, m, consumer) of outputs, [token_count],
+//                  parameter_gradient(b)
+//   backward_input as backward without parameter_gradient, and writes saved; backward_weight reads
+//   inputs, saved and
+//                  parameter_gradient, and writes parameter_gradient
+//   send           reads activation or gradient                   recv writes it (its own program's
+//   copy) all_reduce     reads, writes parameter_gradient(b) grad_norm      reads
+//   parameter_gradient(b) of the program's trainable buckets     writes grad_norm update reads
+//   grad_norm, parameter, parameter_gradient, optimizer          writes the last three loss_report
+//   reads [loss_sum, token_count]                  writes [loss_sum]   (last on every compute
+//   stream)
+//
+// With a sharded bucket (zero > 0), parameter_gradient holds the rank's shard, into which
+// reductions accumulate, and
+//
+//   backward       accumulates into full_gradient(b, k) of its gradient chain k instead
+//   reduce_scatter reads full_gradient(b, k), reads, writes parameter_gradient(b)
+//   all_reduce     over the remaining homes, once a step, after the last reduce_scatter
+//   all_gather     zero 1 and 2, after the update: reads, writes parameter(b)
+//                  zero 3, before chain k: reads parameter(b) (the shard), writes gathered(b, k),
+//                  which computations of that chain read instead of parameter(b)
+//
+// With experts, a chunk of experts reads and writes routed values where others read and write
+// activations and gradients:
+//
+//   all_to_all     entering, forward:  reads activation(v, m), writes routed(v, m, chunk) of the
+//   chunk's inputs
+//                  leaving, forward:   reads routed(v, m), writes activation(v, m) of its outputs
+//                  entering, backward: reads gradient(v, m, c), writes routed_gradient(v, m, c) of
+//                  its outputs leaving, backward:  reads routed_gradient(v, m, c), writes
+//                  gradient(v, m, c) of its inputs
 struct Buffer {
   enum class Kind : std::uint8_t {
     input,       // value, microbatch: from the data loader
     activation,  // value, microbatch: the output of a forward, or its received copy
-    // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes, or its
-    // received copy. A chunk input wants one exactly when its backward writes such a buffer.
-    gradient,
-    saved,               // chunk, microbatch: the autograd graph between forward and backward
-    parameter,           // bucket
+    gradient,   // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes,
+                // or its received copy; a chunk input wants one exactly when such a buffer is among
+                // its backward's writes
+    saved,      // chunk, microbatch: the autograd graph between forward and backward
+    parameter,  // bucket
     parameter_gradient,  // bucket: accumulates over micro-batches, zeroed by the update
     optimizer,           // bucket: moments and master weights
     loss_sum,            // sum of token losses of this rank's micro-batches; zeroed by loss_report
     token_count,
     grad_norm,
+    gathered,  // bucket, microbatch = parameter chain: the whole parameter while a chain uses it
+    full_gradient,  // bucket, microbatch = gradient chain: the whole gradient until it is reduced
+    routed,  // value, microbatch, chunk: an activation as experts see it, before `chunk` or (none)
+             // after the experts that made it
+    routed_gradient,  // value, microbatch, chunk: a gradient as experts see it
   };
   Kind kind = Kind::activation;
   ValueId value = none<ValueId>();
   std::uint32_t microbatch = 0;
   ChunkId chunk = none<ChunkId>();
   BucketId bucket = none<BucketId>();
-  Affine bytes;                   // of its micro-batch's rows
-  TaskId alloc = none<TaskId>();  // allocated when it starts; none: lives as long as the job
-  TaskId free = none<TaskId>();   // freed when it ends; it is after every other user
-  std::uint32_t slot = kNoSlot;   // of the arena, for received values; else from the allocator
+  Affine bytes;  // of its micro-batch's rows
+  TaskId alloc =
+      none<TaskId>();  // allocated at the start of this task; none: lives as long as the job
+  TaskId free = none<TaskId>();  // freed at the end of this task, which is after every other user
+  std::uint32_t slot =
+      kNoSlot;  // received values have a slot of the arena; kNoSlot: from the allocator
   static constexpr std::uint32_t kNoSlot = 0xffffffff;
 
   bool persistent() const { return !valid(alloc); }
@@ -162,13 +204,14 @@ struct Range {
 };
 
 struct Task {
-  NodeId node = none<NodeId>();  // identity across programs
+  NodeId node =
+      none<NodeId>();  // identity across programs; a send and its receive are linked by `peer`
   Op op = Op::forward;
   StreamId stream = none<StreamId>();
   ChunkId chunk = none<ChunkId>();     // chunks
   std::uint32_t microbatch = 0;        // chunks, sends, receives
   ValueId value = none<ValueId>();     // sends, receives
-  BucketId bucket = none<BucketId>();  // reductions, updates
+  BucketId bucket = none<BucketId>();  // reductions, gathers, updates (of chain `microbatch`)
   CommId communicator = none<CommId>();
   NodeId peer = none<NodeId>();       // send: its receive's node; recv: its send's node
   Affine bytes;                       // moved by communication
@@ -221,9 +264,12 @@ struct Program {
 struct Communicator {
   enum class Kind : std::uint8_t { point_to_point, collective };
   Kind kind = Kind::collective;
-  std::string stream;                // logical stream: one communicator per (group, stream)
-  std::uint32_t from = 0, to = 0;    // point_to_point: programs; member i sends to member i
-  std::vector<std::uint32_t> ranks;  // collective: its members, ascending
+  std::string stream;              // logical stream: one communicator per (group, stream)
+  std::uint32_t from = 0, to = 0;  // point_to_point: programs; member i sends to member i
+  // collective: its members; with a group size, disjoint groups of that many, one after the other,
+  // each on its own
+  std::vector<std::uint32_t> ranks;
+  std::uint32_t group_size = 0;
   bool operator==(const Communicator&) const = default;
 };
 
@@ -239,7 +285,8 @@ struct Plan {
   std::vector<Program> programs;
   std::vector<Provenance> origins;  // of nodes; by `origin_of_node`
   std::vector<std::uint32_t> origin_of_node;
-  std::vector<std::string> tag_names;  // by TagId, with those that directives added
+  std::vector<std::string>
+      tag_names;  // by TagId, those that directives added too; empty: the model's
 
   // The program of a rank and the rank's coordinate in it.
   struct Seat {
@@ -264,12 +311,12 @@ Rows rows_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
 std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t program,
                         std::uint32_t coordinate);
 
-// One line a task; parse(print(p)) gives p again (text.h has the form). The hash of the text, 16
-// hexadecimal digits of FNV-1a, is the plan's identity.
+// One line a task; parse(print(p)) gives p again. The hash of the text is the plan's identity.
 std::string print(const Plan& plan, const ModelGraph& model);
 Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model,
                           const std::string& source);
-std::string hash(const Plan& plan, const ModelGraph& model);
+std::string hash(const Plan& plan,
+                 const ModelGraph& model);  // 16 hexadecimal digits, FNV-1a of the text
 
 // What a person wants to know at a glance: a table with a line a program (stages, ranks,
 // parameters, tasks of each stream, peak bytes), and the totals.

@@ -89,12 +89,18 @@ class PlanPrinter {
            << chunk.tags[i].index;
     }
     out_ << "} program " << chunk.program;
+    if (!chunk.microbatches.empty()) {
+      list(" microbatches (", chunk.microbatches);
+    }
     list(" regions (", chunk.regions);
     list(" buckets (", chunk.buckets);
     list(" inputs (", chunk.inputs, "%");
     list(" outputs (", chunk.outputs, "%");
-    out_ << (chunk.has_loss ? " loss" : "") << (chunk.has_backward ? "" : " forward_only")
-         << " flops " << chunk.flops << " saved " << chunk.saved_bytes << '\n';
+    out_ << (chunk.has_loss ? " loss" : "") << (chunk.has_backward ? "" : " forward_only");
+    if (chunk.experts || chunk.expert_parts != 1) {
+      out_ << (chunk.experts ? " experts " : " parts ") << chunk.expert_parts;
+    }
+    out_ << " flops " << chunk.flops << " saved " << chunk.saved_bytes << '\n';
   }
 
   void bucket(std::uint32_t id, const Bucket& bucket) {
@@ -103,7 +109,14 @@ class PlanPrinter {
     out_ << " elements " << bucket.elements << (bucket.frozen ? " frozen" : "")
          << (bucket.tied ? " tied" : "") << " group " << bucket.optimizer_group;
     list(" homes (", bucket.homes);
-    out_ << '\n';
+    if (bucket.expert_parts != 1) {
+      out_ << " experts " << bucket.expert_parts;
+    }
+    if (bucket.zero != 0 || bucket.shards != 1) {
+      out_ << " zero " << bucket.zero << " shards " << bucket.shards;
+    }
+    out_ << (bucket.keep_gathered == Span::step ? " keep_gathered step" : "")
+         << (bucket.reduce == Span::step ? " reduce step" : "") << '\n';
   }
 
   void communicator(std::uint32_t id, const Communicator& communicator) {
@@ -114,6 +127,9 @@ class PlanPrinter {
       out_ << ' ' << communicator.from << " > " << communicator.to;
     } else {
       list(" ranks (", communicator.ranks);
+      if (communicator.group_size != 0) {
+        out_ << " groups of " << communicator.group_size;
+      }
     }
     out_ << '\n';
   }

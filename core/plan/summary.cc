@@ -96,7 +96,8 @@ std::string summary(const Plan& plan, const ModelGraph& model) {
     const Program& program = plan.programs[p];
     std::int64_t elements = 0;
     for (const BucketId bucket : program.buckets) {
-      elements += plan.buckets[index(bucket)].elements;
+      const Bucket& own = plan.buckets[index(bucket)];
+      elements += own.zero == 3 ? own.shard_elements() : own.elements;
     }
     task_count += program.tasks.size();
     rows.push_back({std::to_string(p), ranges(program.ranks), stages(plan, model, p),

@@ -5,10 +5,11 @@
 //     tag 0 PP
 //     origin 0 "interleaved1f1b" at "job.toml":12:1
 //     nodes 0*24
-//     chunk 0 {PP=0} program 0 regions (0, 1) buckets (0) inputs (%0) outputs (%3) flops 96r saved
-//     64r bucket 0 float32 parameters (0, 1) elements 4096 group 0 homes (0) communicator 0
-//     point_to_point "send 0>1" 0 > 1 communicator 1 collective "scalar" ranks (0, 1) program 0
-//     ranks (0) buckets (0)
+//     chunk 0 {PP=0} program 0 regions (0, 1) buckets (0) inputs (%0) outputs (%3) flops 9r saved r
+//     bucket 0 float32 parameters (0, 1) elements 4096 group 0 homes (0)
+//     communicator 0 point_to_point "send 0>1" 0 > 1
+//     communicator 1 collective "scalar" ranks (0, 1)
+//     program 0 ranks (0) buckets (0)
 //       slot 0 32r
 //       buffer 0 parameter b0 16384
 //       buffer 1 activation m0 %3 32r from 1 to 9
@@ -18,6 +19,10 @@
 // n = node, c = chunk, m = micro-batch, % = value, b = bucket, s = slot; numbers after wait are
 // tasks of the program (^: of the period before), those after read, write and free its buffers; `r`
 // is the rows of the micro-batch.
+//
+// Where they apply: a chunk has `microbatches (0, 1)` after its program and `experts 2` before its
+// flops; a bucket ends in `experts 2 zero 3 shards 4 keep_gathered step reduce step`, a collective
+// communicator in `groups of 2`. m counts chains for gathers, reduce-scatters and what they move.
 //
 // What a plan's form allows prints in exactly one way, and only that is read back.
 #pragma once

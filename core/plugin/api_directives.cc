@@ -115,21 +115,36 @@ piper_code read_filter(piper_ctx& ctx, const std::string& what, const piper_filt
   return convert(ctx, what, complete(given), out);
 }
 
-// The one group of a family.
-piper_code read_group(piper_ctx& ctx, const std::string& what, piper_ranks given, Ranks& out) {
+piper_code read_family(piper_ctx& ctx, const std::string& what, piper_ranks given, Family& out) {
   const std::size_t count = ctx.view->families.size();
   const std::size_t place = handle_index(given.bits, ctx.generation, count);
   if (place == count) {
     return ctx.refuse(PIPER_STALE, "abi.stale_handle",
                       what + ": the family of ranks is none that this call of plan has got");
   }
-  const std::vector<Ranks>& family = ctx.view->families[place];
-  if (family.size() != 1) {
-    return ctx.refuse(
-        PIPER_ERROR, "directive.family",
-        what + ": expected a family of one group of ranks, got " + std::to_string(family.size()));
+  out.groups = ctx.view->families[place];
+  return PIPER_OK;
+}
+
+piper_code check_one_group(piper_ctx& ctx, const std::string& what, const Family& family) {
+  if (family.groups.size() == 1) {
+    return PIPER_OK;
   }
-  out = family[0];
+  return ctx.refuse(PIPER_ERROR, "directive.family",
+                    what + ": expected a family of one group of ranks, got " +
+                        std::to_string(family.groups.size()));
+}
+
+// The one group of a family.
+piper_code read_group(piper_ctx& ctx, const std::string& what, piper_ranks given, Ranks& out) {
+  Family family;
+  if (const piper_code code = read_family(ctx, what, given, family); code != PIPER_OK) {
+    return code;
+  }
+  if (const piper_code code = check_one_group(ctx, what, family); code != PIPER_OK) {
+    return code;
+  }
+  out = std::move(family.groups[0]);
   return PIPER_OK;
 }
 
@@ -258,8 +273,7 @@ piper_code PIPER_CALL place(piper_ctx* ctx, const piper_place* given) {
   });
 }
 
-// What ReplicateDirective cannot say yet.
-piper_code check_replicate(piper_ctx& ctx, const piper_replicate& given) {
+piper_code read_policy(piper_ctx& ctx, const piper_replicate& given, ReplicateDirective& out) {
   constexpr std::uint32_t present = PIPER_REPLICATE_PREFETCH | PIPER_REPLICATE_BUCKET_BYTES;
   constexpr std::uint32_t shards = PIPER_SHARD_OPTIMIZER | PIPER_SHARD_GRADS | PIPER_SHARD_PARAMS;
   if ((given.present & ~present) != 0) {
@@ -273,6 +287,22 @@ piper_code check_replicate(piper_ctx& ctx, const piper_replicate& given) {
       return bad_value(ctx, "replicate: keep_gathered or reduce", period);
     }
   }
+  out.shard_optimizer = (given.shard & PIPER_SHARD_OPTIMIZER) != 0;
+  out.shard_grads = (given.shard & PIPER_SHARD_GRADS) != 0;
+  out.shard_params = (given.shard & PIPER_SHARD_PARAMS) != 0;
+  out.keep_gathered = given.keep_gathered == PIPER_EACH_STEP ? Span::step : Span::chain;
+  out.reduce = given.reduce == PIPER_EACH_STEP ? Span::step : Span::chain;
+  if ((given.present & PIPER_REPLICATE_PREFETCH) != 0) {
+    out.prefetch = given.prefetch;
+  }
+  if ((given.present & PIPER_REPLICATE_BUCKET_BYTES) != 0) {
+    out.bucket_bytes = given.bucket_bytes;
+  }
+  return PIPER_OK;
+}
+
+// What the planner can lower and the runtime cannot run.
+piper_code check_runs(piper_ctx& ctx, const piper_replicate& given) {
   if (given.shard != 0 || given.present != 0 || given.keep_gathered != 0 || given.reduce != 0 ||
       given.gather_stream.len > 0) {
     return unsupported(
@@ -287,23 +317,32 @@ piper_code PIPER_CALL replicate(piper_ctx* ctx, const piper_replicate* given) {
     if (!c.read("replicate", given, PIPER_FIRST_SIZE(piper_replicate, reduce))) {
       return PIPER_INVALID;
     }
-    return in_turn([&] { return check_replicate(c, *given); },
+    return in_turn([&] { return read_policy(c, *given, directive); },
+                   [&] { return check_runs(c, *given); },
                    [&] { return read_filter(c, "replicate", given->filter, directive.filter); },
-                   [&] { return read_group(c, "replicate", given->ranks, directive.ranks); },
+                   [&] { return read_family(c, "replicate", given->ranks, directive.family); },
+                   [&] { return check_one_group(c, "replicate", directive.family); },
                    [&] { return read_stream(c, given->reduce_stream, directive.reduce_stream); },
+                   [&] { return read_stream(c, given->gather_stream, directive.gather_stream); },
                    [&] { return add(c, std::move(directive)); });
   });
 }
 
 piper_code PIPER_CALL shard(piper_ctx* ctx, const piper_shard* given) {
   return planning(ctx, "shard", [&](piper_ctx& c) -> piper_code {
+    ShardDirective directive;
     if (!c.read("shard", given, PIPER_FIRST_SIZE(piper_shard, stream))) {
       return PIPER_INVALID;
     }
     if (given->kind != PIPER_SHARD_EXPERTS) {
       return bad_value(c, "shard: kind", given->kind);
     }
-    return unsupported(c, "shard");
+    // The runtime cannot run experts.
+    return in_turn([&] { return unsupported(c, "shard"); },
+                   [&] { return read_filter(c, "shard", given->filter, directive.filter); },
+                   [&] { return read_family(c, "shard", given->ranks, directive.family); },
+                   [&] { return read_stream(c, given->stream, directive.stream); },
+                   [&] { return add(c, std::move(directive)); });
   });
 }
 
@@ -356,7 +395,7 @@ piper_code PIPER_CALL order_chain(piper_ctx* ctx, piper_ranks ranks, const piper
         return unsupported(c, "order_chain with overlap");
       }
       directive.actions.push_back(
-          {action.stage, action.microbatch, static_cast<Pass>(action.pass)});
+          {action.stage, action.microbatch, static_cast<Pass>(action.pass), action.overlap});
     }
     return add(c, std::move(directive));
   });

@@ -17,20 +17,25 @@ using Kind = Buffer::Kind;
 constexpr std::uint32_t kMostStages = 4;
 
 // The stage of an access, from 0.
-std::uint32_t stage_of(Kind kind, Op op, bool writes) {
+std::uint32_t stage_of(Kind kind, Op op, bool writes, bool gathers_in_place) {
   switch (kind) {
     case Kind::input:
     case Kind::activation:
     case Kind::gradient:
+    case Kind::gathered:
+    case Kind::routed:
+    case Kind::routed_gradient:
     case Kind::token_count:
     case Kind::grad_norm:
       return writes ? 0 : 1;
     case Kind::saved:
       return op == Op::forward ? 0 : op == Op::backward_weight ? 2 : 1;
     case Kind::parameter:
-      return op == Op::update ? 1 : 0;
+      return op == Op::update ? 1 : gathers_in_place ? 2 : 0;
     case Kind::parameter_gradient:
       return op == Op::all_reduce ? 1 : op == Op::grad_norm ? 2 : op == Op::update ? 3 : 0;
+    case Kind::full_gradient:
+      return op == Op::reduce_scatter ? 1 : 0;
     case Kind::optimizer:
       return 0;
     case Kind::loss_sum:
@@ -85,7 +90,11 @@ class Accesses {
   }
 
   std::uint32_t stage(AccessIndex::Access use) const {
-    return stage_of(buffer_->kind, program_.tasks[use.task].op, use.writes != 0);
+    const Task& task = program_.tasks[use.task];
+    // A stage of ZeRO below 3 gathers what the update left, into the parameter itself.
+    const bool gathers_in_place =
+        task.op == Op::all_gather && report_.plan.buckets[index(task.bucket)].zero < 3;
+    return stage_of(buffer_->kind, task.op, use.writes != 0, gathers_in_place);
   }
   std::string task(std::uint32_t task) const { return report_.task({id_, task}); }
   std::string name() const { return report_.buffer(*buffer_); }
@@ -136,10 +145,14 @@ class Accesses {
     const Op op = program_.tasks[second].op;
     std::string code = "plan.missing_wait";
     std::string text;
-    if (buffer_->kind == Kind::parameter) {
+    if (buffer_->kind == Kind::gathered || op == Op::all_gather) {
+      code = "plan.materialised";
+      text = task(second) + " uses " + name() + " which " + task(first) +
+             (op == Op::all_gather ? " changes" : " gathers");
+    } else if (buffer_->kind == Kind::parameter) {
       code = "plan.update";
       text = task(second) + " changes " + name() + " which " + task(first) + " reads";
-    } else if (buffer_->kind == Kind::parameter_gradient) {
+    } else if (buffer_->kind == Kind::parameter_gradient || buffer_->kind == Kind::full_gradient) {
       code = op == Op::update ? "plan.update" : "plan.reduction";
       text = task(second) + " uses " + name() + " which " + task(first) +
              (program_.tasks[first].op == Op::all_reduce ? " reduces" : " contributes to");

@@ -46,20 +46,46 @@ BufferId BufferMap::at(const std::vector<std::uint32_t>& rows, std::uint32_t key
   return rows[key] == kNothing ? none<BufferId>() : table_[rows[key] + microbatch];
 }
 
-BufferId* BufferMap::place(const Buffer& buffer) {
+BufferId* BufferMap::chain(std::vector<std::uint32_t>& rows, const Buffer& buffer,
+                           const std::vector<std::uint32_t>& counts) {
+  if (!valid(buffer.bucket) || buffer.microbatch >= counts[index(buffer.bucket)]) {
+    return nullptr;
+  }
+  std::uint32_t& first = rows[index(buffer.bucket)];
+  if (first == kNothing) {
+    first = static_cast<std::uint32_t>(table_.size());
+    table_.resize(table_.size() + counts[index(buffer.bucket)], none<BufferId>());
+  }
+  return &table_[first + buffer.microbatch];
+}
+
+BufferId* BufferMap::place(const Buffer& buffer, const Chains& chains) {
   switch (buffer.kind) {
     case Kind::input:
     case Kind::activation:
       return valid(buffer.value) && !valid(buffer.chunk)
                  ? row(value_rows_, index(buffer.value), buffer.microbatch)
                  : nullptr;
-    case Kind::gradient: {
+    case Kind::routed:
+      if (valid(buffer.value) && !valid(buffer.chunk)) {
+        return row(routed_rows_, index(buffer.value), buffer.microbatch);
+      }
+      [[fallthrough]];
+    case Kind::gradient:
+    case Kind::routed_gradient: {
       if (!valid(buffer.value) || !valid(buffer.chunk)) {
         return nullptr;
       }
       const std::uint32_t key = edge(buffer.value, buffer.chunk);
-      return key == kNothing ? nullptr : row(edge_rows_, key, buffer.microbatch);
+      auto& rows = buffer.kind == Kind::gradient ? edge_rows_
+                   : buffer.kind == Kind::routed ? routed_edge_rows_
+                                                 : routed_gradient_rows_;
+      return key == kNothing ? nullptr : row(rows, key, buffer.microbatch);
     }
+    case Kind::gathered:
+      return chain(gathered_rows_, buffer, chains.gathers);
+    case Kind::full_gradient:
+      return chain(full_gradient_rows_, buffer, chains.reductions);
     case Kind::saved:
       return valid(buffer.chunk) ? row(chunk_rows_, index(buffer.chunk), buffer.microbatch)
                                  : nullptr;
@@ -75,9 +101,13 @@ BufferId* BufferMap::place(const Buffer& buffer) {
   return nullptr;
 }
 
-void BufferMap::build(Report& report, std::uint32_t program_id) {
+void BufferMap::build(Report& report, std::uint32_t program_id, const Chains& chains) {
   value_rows_.assign(values_, kNothing);
   edge_rows_.assign(first_edge_.back(), kNothing);
+  routed_rows_ = value_rows_;
+  routed_edge_rows_ = routed_gradient_rows_ = edge_rows_;
+  gathered_rows_.assign(plan_.buckets.size(), kNothing);
+  full_gradient_rows_ = gathered_rows_;
   chunk_rows_.assign(plan_.chunks.size(), kNothing);
   table_.clear();
   buckets_.assign(plan_.buckets.size() * 3, none<BufferId>());
@@ -90,7 +120,7 @@ void BufferMap::build(Report& report, std::uint32_t program_id) {
   };
   for (std::uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
-    BufferId* const entry = place(buffer);
+    BufferId* const entry = place(buffer, chains);
     if (entry == nullptr) {
       bad(b, "does not say what it holds");
       continue;
@@ -100,7 +130,7 @@ void BufferMap::build(Report& report, std::uint32_t program_id) {
                  " does");
     }
     *entry = static_cast<BufferId>(b);
-    const bool lives_on = buffer.kind > Kind::saved;
+    const bool lives_on = buffer.kind >= Kind::parameter && buffer.kind <= Kind::grad_norm;
     if (lives_on && (valid(buffer.alloc) || valid(buffer.free))) {
       bad(b, "lives as long as the job, but a task allocates or frees it");
     } else if (!lives_on && (!valid(buffer.alloc) || !valid(buffer.free))) {
@@ -126,6 +156,28 @@ BufferId BufferMap::saved(ChunkId chunk, std::uint32_t microbatch) const {
 
 BufferId BufferMap::bucket(Kind kind, BucketId bucket) const {
   return buckets_[bucket_slot(kind, bucket)];
+}
+
+BufferId BufferMap::routed(ValueId value, std::uint32_t microbatch, ChunkId consumer) const {
+  if (!valid(consumer)) {
+    return at(routed_rows_, index(value), microbatch);
+  }
+  const std::uint32_t key = edge(value, consumer);
+  return key == kNothing ? none<BufferId>() : at(routed_edge_rows_, key, microbatch);
+}
+
+BufferId BufferMap::routed_gradient(ValueId value, std::uint32_t microbatch,
+                                    ChunkId consumer) const {
+  const std::uint32_t key = edge(value, consumer);
+  return key == kNothing ? none<BufferId>() : at(routed_gradient_rows_, key, microbatch);
+}
+
+BufferId BufferMap::gathered(BucketId bucket, std::uint32_t chain) const {
+  return at(gathered_rows_, index(bucket), chain);
+}
+
+BufferId BufferMap::full_gradient(BucketId bucket, std::uint32_t chain) const {
+  return at(full_gradient_rows_, index(bucket), chain);
 }
 
 BufferId BufferMap::single(Kind kind) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/verify/chains.h"
 #include "core/verify/report.h"
 
 namespace piper {
@@ -16,20 +17,27 @@ class BufferMap {
   explicit BufferMap(const Plan& plan, const ModelGraph& model);
 
   // Errors (plan.form): two buffers hold the same thing; a buffer lacks what its kind needs.
-  void build(Report& report, std::uint32_t program);
+  void build(Report& report, std::uint32_t program, const Chains& chains);
 
   // none where the program has no such buffer.
   BufferId value(ValueId value, std::uint32_t microbatch) const;
   BufferId gradient(ValueId value, std::uint32_t microbatch, ChunkId consumer) const;
   BufferId saved(ChunkId chunk, std::uint32_t microbatch) const;
   BufferId bucket(Buffer::Kind kind, BucketId bucket) const;
+  // `consumer` none: as the experts that make it leave it.
+  BufferId routed(ValueId value, std::uint32_t microbatch, ChunkId consumer) const;
+  BufferId routed_gradient(ValueId value, std::uint32_t microbatch, ChunkId consumer) const;
+  BufferId gathered(BucketId bucket, std::uint32_t chain) const;
+  BufferId full_gradient(BucketId bucket, std::uint32_t chain) const;
   BufferId single(Buffer::Kind kind) const;
 
  private:
   static constexpr std::uint32_t kNothing = 0xffffffff;
 
   std::uint32_t edge(ValueId value, ChunkId consumer) const;
-  BufferId* place(const Buffer& buffer);
+  BufferId* place(const Buffer& buffer, const Chains& chains);
+  BufferId* chain(std::vector<std::uint32_t>& rows, const Buffer& buffer,
+                  const std::vector<std::uint32_t>& counts);
   BufferId* row(std::vector<std::uint32_t>& rows, std::uint32_t key, std::uint32_t microbatch);
   BufferId at(const std::vector<std::uint32_t>& rows, std::uint32_t key,
               std::uint32_t microbatch) const;
@@ -39,6 +47,9 @@ class BufferMap {
   std::vector<std::uint32_t> first_edge_;  // by ChunkId
   // First entry of a row of micro-batches in `table_`, or kNothing.
   std::vector<std::uint32_t> value_rows_, edge_rows_, chunk_rows_;
+  std::vector<std::uint32_t> routed_rows_, routed_edge_rows_, routed_gradient_rows_;
+  // By bucket: first entry of a row of chains.
+  std::vector<std::uint32_t> gathered_rows_, full_gradient_rows_;
   std::vector<BufferId> table_;
   std::vector<BufferId> buckets_;  // three kinds a bucket
   std::vector<BufferId> singles_;  // by kind

@@ -174,12 +174,12 @@ void check_collectives(Report& report) {
       launches.push_back({p, t});
     }
   }
+  const std::vector<std::vector<bool>> members = find_members(plan);
   const auto task = [&](TaskPlace at) -> const Task& {
     return plan.programs[at.program].tasks[at.task];
   };
   for (std::uint32_t c = 0; c < launches_of.size() && !report.full(); ++c) {
     const std::vector<TaskPlace>& launches = launches_of[c];
-    const std::vector<std::uint32_t>& members = plan.communicators[c].ranks;
     // The launches of each program, in the order of programs.
     std::vector<std::size_t> begin(plan.programs.size() + 1, 0);
     for (const TaskPlace at : launches) {
@@ -188,9 +188,8 @@ void check_collectives(Report& report) {
     std::uint32_t first = kNobody;
     for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
       begin[p + 1] += begin[p];
-      const bool is_member =
-          std::binary_search(members.begin(), members.end(), plan.programs[p].ranks[0]);
-      if (plan.communicators[c].kind != Communicator::Kind::collective || !is_member) {
+      if (plan.communicators[c].kind != Communicator::Kind::collective ||
+          !members[c][plan.programs[p].ranks[0]]) {
         continue;
       }
       if (first == kNobody) {

@@ -22,19 +22,21 @@ void ExpectedAccesses::build(Report& report, std::uint32_t program) {
   has_loss_ = std::any_of(plan_.chunks.begin(), plan_.chunks.end(), [&](const Chunk& chunk) {
     return chunk.has_loss && chunk.program == program;
   });
-  map_.build(report, program);
+  chains_ = find_chains(plan_, *program_);
+  map_.build(report, program, chains_);
 }
 
-void ExpectedAccesses::find(const Task& task) {
+void ExpectedAccesses::find(std::uint32_t id) {
+  const Task& task = program_->tasks[id];
   reads_.clear();
   writes_.clear();
   switch (task.op) {
     case Op::forward:
-      return forward(task, plan_.chunks[index(task.chunk)]);
+      return forward(id);
     case Op::backward:
     case Op::backward_input:
     case Op::backward_weight:
-      return backward(task, plan_.chunks[index(task.chunk)]);
+      return backward(id);
     case Op::send:
     case Op::recv: {
       const BufferId buffer = valid(task.chunk)
@@ -42,8 +44,19 @@ void ExpectedAccesses::find(const Task& task) {
                                   : map_.value(task.value, task.microbatch);
       return task.op == Op::send ? read(buffer) : write(buffer);
     }
+    case Op::all_to_all:
+      return all_to_all(task);
     case Op::all_reduce:
       return change(map_.bucket(Kind::parameter_gradient, task.bucket));
+    case Op::reduce_scatter:
+      read(map_.full_gradient(task.bucket, task.microbatch));
+      return change(map_.bucket(Kind::parameter_gradient, task.bucket));
+    case Op::all_gather:
+      if (plan_.buckets[index(task.bucket)].zero < 3) {
+        return change(map_.bucket(Kind::parameter, task.bucket));
+      }
+      read(map_.bucket(Kind::parameter, task.bucket));
+      return write(map_.gathered(task.bucket, task.microbatch));
     case Op::update:
       read(map_.single(Kind::grad_norm));
       for (const Kind kind : {Kind::parameter, Kind::parameter_gradient, Kind::optimizer}) {
@@ -63,8 +76,13 @@ void ExpectedAccesses::scalar(const Task& task) {
       }
     }
   } else if (task.op == Op::token_count && has_loss_) {
-    for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
-      read(map_.value(model_.labels, m));
+    for (const Chunk& chunk : plan_.chunks) {
+      for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
+        if (chunk.has_loss && &plan_.programs[chunk.program] == program_ &&
+            runs_microbatch(chunk, m)) {
+          read(map_.value(model_.labels, m));
+        }
+      }
     }
     write(map_.single(Kind::token_count));
   } else if (task.op == Op::loss_report && has_loss_) {
@@ -80,14 +98,36 @@ void ExpectedAccesses::scalar(const Task& task) {
   }
 }
 
-void ExpectedAccesses::forward(const Task& task, const Chunk& chunk) {
+bool ExpectedAccesses::made_by_experts(ValueId value) const {
+  const std::vector<ChunkId>& makers = facts_.makers[index(value)];
+  return !makers.empty() && plan_.chunks[index(makers.front())].experts;
+}
+
+// Experts read what others made as it was routed to them, and what experts made as those left it.
+void ExpectedAccesses::inputs(const Task& task) {
+  const Chunk& chunk = plan_.chunks[index(task.chunk)];
   for (const ValueId input : chunk.inputs) {
-    read(map_.value(input, task.microbatch));
+    const ChunkId reader = made_by_experts(input) ? none<ChunkId>() : task.chunk;
+    read(chunk.experts ? map_.routed(input, task.microbatch, reader)
+                       : map_.value(input, task.microbatch));
   }
-  for (const BucketId bucket : chunk.buckets) {
-    read(map_.bucket(Kind::parameter, bucket));
+}
+
+void ExpectedAccesses::parameters(std::uint32_t id) {
+  const std::vector<BucketId>& buckets = plan_.chunks[index(program_->tasks[id].chunk)].buckets;
+  for (std::size_t j = 0; j < buckets.size(); ++j) {
+    read(plan_.buckets[index(buckets[j])].zero == 3
+             ? map_.gathered(buckets[j], chains_.parameter[chains_.first[id] + j])
+             : map_.bucket(Kind::parameter, buckets[j]));
   }
-  outputs(task, chunk, writes_);
+}
+
+void ExpectedAccesses::forward(std::uint32_t id) {
+  const Task& task = program_->tasks[id];
+  const Chunk& chunk = plan_.chunks[index(task.chunk)];
+  inputs(task);
+  parameters(id);
+  outputs(task, writes_);
   if (plan_.kind == Plan::Kind::train && chunk.has_backward) {
     write(map_.saved(task.chunk, task.microbatch));
   }
@@ -96,51 +136,101 @@ void ExpectedAccesses::forward(const Task& task, const Chunk& chunk) {
   }
 }
 
-void ExpectedAccesses::outputs(const Task& task, const Chunk& chunk,
-                               std::vector<BufferId>& list) const {
+void ExpectedAccesses::outputs(const Task& task, std::vector<BufferId>& list) const {
+  const Chunk& chunk = plan_.chunks[index(task.chunk)];
   for (const ValueId output : chunk.outputs) {
     if (output != model_.loss) {
-      list.push_back(map_.value(output, task.microbatch));
+      list.push_back(chunk.experts ? map_.routed(output, task.microbatch, none<ChunkId>())
+                                   : map_.value(output, task.microbatch));
     }
   }
 }
 
-void ExpectedAccesses::backward(const Task& task, const Chunk& chunk) {
+// Gradients of outputs, one a consumer that runs this micro-batch, and of inputs.
+void ExpectedAccesses::gradients(const Task& task) {
+  const Chunk& chunk = plan_.chunks[index(task.chunk)];
   const std::uint32_t m = task.microbatch;
-  for (const ValueId input : chunk.inputs) {
-    read(map_.value(input, m));
-  }
-  if (task.op == Op::backward_weight) {
-    read(map_.saved(task.chunk, m));
-  } else {
-    for (const BucketId bucket : chunk.buckets) {
-      read(map_.bucket(Kind::parameter, bucket));
-    }
-    outputs(task, chunk, reads_);
-    read(map_.saved(task.chunk, m));
-    for (const ValueId output : chunk.outputs) {
-      for (const ChunkId consumer : consumers_[index(output)]) {
-        if (facts_.computes_gradient(plan_, output, consumer)) {
-          read(map_.gradient(output, m, consumer));
-        }
+  for (const ValueId output : chunk.outputs) {
+    for (const ChunkId consumer : consumers_[index(output)]) {
+      const Chunk& other = plan_.chunks[index(consumer)];
+      if (facts_.computes_gradient(plan_, output, consumer) && runs_microbatch(other, m)) {
+        read(chunk.experts && !other.experts ? map_.routed_gradient(output, m, consumer)
+                                             : map_.gradient(output, m, consumer));
       }
     }
-    if (chunk.has_loss) {
-      read(map_.single(Kind::token_count));
+  }
+  if (chunk.has_loss) {
+    read(map_.single(Kind::token_count));
+  }
+  for (const ValueId input : chunk.inputs) {
+    if (facts_.computes_gradient(plan_, input, task.chunk)) {
+      write(chunk.experts && !made_by_experts(input) ? map_.routed_gradient(input, m, task.chunk)
+                                                     : map_.gradient(input, m, task.chunk));
     }
+  }
+}
+
+void ExpectedAccesses::backward(std::uint32_t id) {
+  const Task& task = program_->tasks[id];
+  const Chunk& chunk = plan_.chunks[index(task.chunk)];
+  const BufferId saved = map_.saved(task.chunk, task.microbatch);
+  inputs(task);
+  if (task.op == Op::backward_weight) {
+    read(saved);
+  } else {
+    parameters(id);
+    outputs(task, reads_);
+    read(saved);
+    gradients(task);
+  }
+  if (task.op == Op::backward_input) {
+    write(saved);
+    return;
+  }
+  for (std::size_t j = 0; j < chunk.buckets.size(); ++j) {
+    const BucketId bucket = chunk.buckets[j];
+    if (is_trained(bucket)) {
+      change(plan_.buckets[index(bucket)].zero > 0
+                 ? map_.full_gradient(bucket, chains_.gradient[chains_.first[id] + j])
+                 : map_.bucket(Kind::parameter_gradient, bucket));
+    }
+  }
+}
+
+void ExpectedAccesses::all_to_all(const Task& task) {
+  const auto reads = program_->reads_of(task);
+  const Kind kind = reads.empty() ? Kind::activation : program_->buffer(reads[0]).kind;
+  const Chunk& chunk = plan_.chunks[index(task.chunk)];
+  const std::uint32_t m = task.microbatch;
+  if (kind == Kind::activation || kind == Kind::routed_gradient) {
     for (const ValueId input : chunk.inputs) {
-      if (facts_.computes_gradient(plan_, input, task.chunk)) {
+      if (made_by_experts(input)) {
+        continue;
+      }
+      if (kind == Kind::activation) {
+        read(map_.value(input, m));
+        write(map_.routed(input, m, task.chunk));
+      } else if (facts_.computes_gradient(plan_, input, task.chunk)) {
+        read(map_.routed_gradient(input, m, task.chunk));
         write(map_.gradient(input, m, task.chunk));
       }
     }
-  }
-  if (task.op == Op::backward_input) {
-    write(map_.saved(task.chunk, m));
     return;
   }
-  for (const BucketId bucket : chunk.buckets) {
-    if (is_trained(bucket)) {
-      change(map_.bucket(Kind::parameter_gradient, bucket));
+  for (const ValueId output : chunk.outputs) {
+    bool leaves = false;
+    for (const ChunkId consumer : consumers_[index(output)]) {
+      const Chunk& other = plan_.chunks[index(consumer)];
+      leaves = leaves || !other.experts;
+      if (kind != Kind::routed && !other.experts && runs_microbatch(other, m) &&
+          facts_.computes_gradient(plan_, output, consumer)) {
+        read(map_.gradient(output, m, consumer));
+        write(map_.routed_gradient(output, m, consumer));
+      }
+    }
+    if (kind == Kind::routed && leaves) {
+      read(map_.routed(output, m, none<ChunkId>()));
+      write(map_.value(output, m));
     }
   }
 }

@@ -17,15 +17,22 @@ class ExpectedAccesses {
   // Goes on to another program; errors as BufferMap::build.
   void build(Report& report, std::uint32_t program);
 
-  // Of a task that names what its op needs. Buffers that the program does not have are none.
-  void find(const Task& task);
+  // Of a task of the program that names what its op needs. Buffers that the program does not have
+  // are none. An all-to-all is known by the kind of what it reads first.
+  void find(std::uint32_t task);
+  const Chains& chains() const { return chains_; }
   const std::vector<BufferId>& reads() const { return reads_; }
   const std::vector<BufferId>& writes() const { return writes_; }
 
  private:
-  void forward(const Task& task, const Chunk& chunk);
-  void backward(const Task& task, const Chunk& chunk);
-  void outputs(const Task& task, const Chunk& chunk, std::vector<BufferId>& list) const;
+  void forward(std::uint32_t id);
+  void backward(std::uint32_t id);
+  void inputs(const Task& task);
+  void parameters(std::uint32_t id);
+  void outputs(const Task& task, std::vector<BufferId>& list) const;
+  void gradients(const Task& task);
+  void all_to_all(const Task& task);
+  bool made_by_experts(ValueId value) const;
   void scalar(const Task& task);
   bool is_trained(BucketId bucket) const { return !plan_.buckets[index(bucket)].frozen; }
   void read(BufferId buffer) { reads_.push_back(buffer); }
@@ -39,6 +46,7 @@ class ExpectedAccesses {
   const ModelGraph& model_;
   const ModelFacts& facts_;
   BufferMap map_;
+  Chains chains_;
   std::vector<std::vector<ChunkId>> consumers_;  // by ValueId, ascending
   const Program* program_ = nullptr;
   bool has_loss_ = false;  // the program computes the loss

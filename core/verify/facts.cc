@@ -1,9 +1,11 @@
+#include <algorithm>
+
 #include "core/verify/rules.h"
 
 namespace piper {
 
 bool ModelFacts::computes_gradient(const Plan& plan, ValueId value, ChunkId chunk) const {
-  return plan.kind == Plan::Kind::train && valid(producer[index(value)]) &&
+  return plan.kind == Plan::Kind::train && !makers[index(value)].empty() &&
          wants_gradient[index(value)] && plan.chunks[index(chunk)].has_backward;
 }
 
@@ -32,11 +34,11 @@ ModelFacts find_facts(const Plan& plan, const ModelGraph& model) {
       leads_to_loss[index(input)] = leads_to_loss[index(input)] || any;
     }
   }
-  facts.producer.assign(model.values.size(), none<ChunkId>());
+  facts.makers.resize(model.values.size());
   for (std::uint32_t c = 0; c < plan.chunks.size(); ++c) {
     for (const RegionId region : plan.chunks[c].regions) {
       for (const ValueId output : model.region(region).outputs) {
-        facts.producer[index(output)] = static_cast<ChunkId>(c);
+        facts.makers[index(output)].push_back(static_cast<ChunkId>(c));
       }
     }
   }
@@ -44,6 +46,42 @@ ModelFacts find_facts(const Plan& plan, const ModelGraph& model) {
     facts.wants_gradient.push_back(trained[v] && leads_to_loss[v]);
   }
   return facts;
+}
+
+bool runs_microbatch(const Chunk& chunk, std::uint32_t microbatch) {
+  return chunk.microbatches.empty() ||
+         std::binary_search(chunk.microbatches.begin(), chunk.microbatches.end(), microbatch);
+}
+
+std::vector<std::vector<bool>> find_members(const Plan& plan) {
+  std::vector<std::vector<bool>> members(plan.communicators.size());
+  for (std::size_t c = 0; c < members.size(); ++c) {
+    if (plan.communicators[c].kind == Communicator::Kind::collective) {
+      members[c].assign(plan.world, false);
+      for (const std::uint32_t rank : plan.communicators[c].ranks) {
+        members[c][rank] = true;
+      }
+    }
+  }
+  return members;
+}
+
+std::vector<std::vector<std::uint32_t>> groups_of(const Communicator& communicator) {
+  const std::size_t size =
+      communicator.group_size == 0 ? communicator.ranks.size() : communicator.group_size;
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (std::size_t begin = 0; begin < communicator.ranks.size(); begin += size) {
+    const auto first = communicator.ranks.begin() + static_cast<std::ptrdiff_t>(begin);
+    groups.emplace_back(first, first + static_cast<std::ptrdiff_t>(size));
+  }
+  return groups;
+}
+
+bool covers(const Communicator& communicator, const Program& program) {
+  std::vector<std::uint32_t> members = communicator.ranks, ranks = program.ranks;
+  std::sort(members.begin(), members.end());
+  std::sort(ranks.begin(), ranks.end());
+  return communicator.kind == Communicator::Kind::collective && members == ranks;
 }
 
 }  // namespace piper

@@ -55,8 +55,10 @@ class Release {
     std::uint32_t last = free;
     for (const AccessIndex::Access use : accesses_.of(id)) {
       if (use.task != free && use.task != last && !order_.before(use.task, free)) {
-        bad(free,
-            "frees " + report_.buffer(buffer) + " while " + task(use.task) + " may still use it");
+        report_.add(buffer.kind == Buffer::Kind::gathered ? "plan.materialised" : "plan.release",
+                    task(free) + " frees " + report_.buffer(buffer) + " while " + task(use.task) +
+                        " may still use it",
+                    {id_, free});
         return;
       }
       last = use.task;

@@ -58,7 +58,9 @@ class Memory {
       persistent_ += slot.bytes.at(rows[0]);
     }
     for (const Buffer& buffer : program_.buffers) {
-      const std::int64_t bytes = buffer.bytes.at(rows[buffer.microbatch]);
+      // Of a chain: its size does not depend on rows.
+      const std::int64_t bytes =
+          valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows[buffer.microbatch]);
       if (buffer.persistent()) {
         persistent_ += bytes;
       } else if (buffer.slot == Buffer::kNoSlot) {
@@ -69,9 +71,12 @@ class Memory {
     for (std::size_t t = 0; t < program_.tasks.size(); ++t) {
       const Task& task = program_.tasks[t];
       if (task.op <= Op::recompute && valid(task.chunk)) {
-        for (const RegionId region : plan_.chunks[index(task.chunk)].regions) {
-          transient_[t] = std::max(transient_[t],
-                                   model_.region(region).transient_bytes.at(rows[task.microbatch]));
+        // At most all rows of an expert group arrive at one of its members.
+        const Chunk& chunk = plan_.chunks[index(task.chunk)];
+        for (const RegionId region : chunk.regions) {
+          transient_[t] = std::max(
+              transient_[t],
+              model_.region(region).transient_bytes.at(rows[task.microbatch]) * chunk.expert_parts);
         }
       }
     }

@@ -60,13 +60,15 @@ std::string Report::ranks(const std::vector<std::uint32_t>& ranks) const {
 
 std::string Report::buffer(const Buffer& buffer) const {
   std::string text(to_string(buffer.kind));
-  if (buffer.kind >= Buffer::Kind::loss_sum) {
+  if (buffer.kind >= Buffer::Kind::loss_sum && buffer.kind <= Buffer::Kind::grad_norm) {
     return "buffer " + text;
   }
   if (valid(buffer.value)) {
     text += " %" + std::to_string(index(buffer.value));
   }
-  if (buffer.kind <= Buffer::Kind::saved) {
+  const bool is_chain =
+      buffer.kind == Buffer::Kind::gathered || buffer.kind == Buffer::Kind::full_gradient;
+  if (buffer.kind <= Buffer::Kind::saved || buffer.kind >= Buffer::Kind::routed) {
     text += " mb " + std::to_string(buffer.microbatch);
   }
   if (valid(buffer.chunk)) {
@@ -74,6 +76,9 @@ std::string Report::buffer(const Buffer& buffer) const {
   }
   if (valid(buffer.bucket)) {
     text += " of bucket " + std::to_string(index(buffer.bucket));
+  }
+  if (is_chain) {
+    text += " chain " + std::to_string(buffer.microbatch);
   }
   return text;
 }
@@ -93,6 +98,9 @@ std::string Report::task(TaskPlace at) const {
     }
     if (valid(task.bucket)) {
       text += " of bucket " + std::to_string(index(task.bucket));
+    }
+    if (task.op == Op::all_gather || task.op == Op::reduce_scatter) {
+      text += " chain " + std::to_string(task.microbatch);
     }
   }
   text += " on " + ranks(program.ranks);

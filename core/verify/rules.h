@@ -13,12 +13,25 @@ namespace piper {
 struct ModelFacts {
   std::vector<bool>
       wants_gradient;  // by ValueId: leads to the loss, and depends on something that is trained
-  std::vector<ChunkId> producer;  // by ValueId: none for inputs of the model
+  // By ValueId: the chunks that compute it, ascending, one a place; none for inputs of the model.
+  std::vector<std::vector<ChunkId>> makers;
 
   // Does the backward of `chunk` compute a gradient of its input `value`?
   bool computes_gradient(const Plan& plan, ValueId value, ChunkId chunk) const;
 };
 ModelFacts find_facts(const Plan& plan, const ModelGraph& model);
+
+// Does the chunk run this micro-batch?
+bool runs_microbatch(const Chunk& chunk, std::uint32_t microbatch);
+
+// By communicator, for each rank of the world: is it a member? Empty for pairs.
+std::vector<std::vector<bool>> find_members(const Plan& plan);
+
+// The groups of a collective communicator, each as long as its group size.
+std::vector<std::vector<std::uint32_t>> groups_of(const Communicator& communicator);
+
+// Is every rank of the program in exactly one group, and nobody else?
+bool covers(const Communicator& communicator, const Program& program);
 
 // plan.form: every number is in range, the streams partition the tasks, every rank has one program.
 // Nothing else may be looked at unless this holds.
@@ -34,8 +47,8 @@ void check_tasks(Report& report, const ModelFacts& facts);
 // plan.cycle. False, with an error, if the order of streams and waits has a cycle.
 bool check_cycle(Report& report, std::uint32_t program, LocalOrder& order);
 
-// plan.missing_wait, plan.race, and what plan.reduction and plan.update say about order: see
-// accesses.cc.
+// plan.missing_wait, plan.race, and what plan.reduction, plan.update and plan.materialised say
+// about order: see accesses.cc.
 void check_accesses(Report& report, std::uint32_t program, const LocalOrder& order,
                     const AccessIndex& accesses);
 
@@ -53,7 +66,7 @@ void check_channels(Report& report);
 // communicators: check_rendezvous.)
 void check_collectives(Report& report);
 
-// plan.reduction and plan.update: how often, and over whom.
+// plan.reduction, plan.update and plan.materialised: how often, and over whom.
 void check_gradients(Report& report);
 
 // plan.deadlock, and plan.collective_order across communicators: runs the plan with sends that hold

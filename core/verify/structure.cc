@@ -54,6 +54,14 @@ class Structure {
       bad("expected at least one rank and one micro-batch, got " + std::to_string(plan_.world) +
           " and " + std::to_string(plan_.microbatches));
     }
+    std::size_t tasks = 0;
+    for (const Program& program : plan_.programs) {
+      tasks += program.tasks.size();
+    }
+    if (plan_.microbatches > tasks) {  // each has a forward
+      bad(std::to_string(plan_.microbatches) + " micro-batches, but only " + std::to_string(tasks) +
+          " tasks");
+    }
   }
 
   void chunk(std::uint32_t id) {
@@ -64,6 +72,15 @@ class Structure {
     in_range(name, chunk.inputs, model_.values.size(), "value");
     in_range(name, chunk.outputs, model_.values.size(), "value");
     in_range(name, std::vector<std::uint32_t>{chunk.program}, plan_.programs.size(), "program");
+    in_range(name, chunk.microbatches, plan_.microbatches, "micro-batch");
+    if (!is_ascending(chunk.microbatches)) {
+      bad(name + ": expected its micro-batches to be ascending");
+    }
+    if (chunk.expert_parts == 0 || chunk.expert_parts > plan_.world ||
+        (!chunk.experts && chunk.expert_parts != 1)) {
+      bad(name + ": " + std::to_string(chunk.expert_parts) + " parts of experts in a world of " +
+          std::to_string(plan_.world));
+    }
   }
 
   void bucket(std::uint32_t id) {
@@ -73,6 +90,15 @@ class Structure {
     in_range(name, bucket.homes, plan_.programs.size(), "program");
     if (bucket.homes.empty() || !is_ascending(bucket.homes)) {
       bad(name + ": expected its homes to be ascending, and at least one");
+    }
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
+    if (bucket.elements < 0 || bucket.elements > kMostElements || bucket.zero > 3 ||
+        bucket.shards == 0 || bucket.shards > plan_.world || bucket.expert_parts == 0 ||
+        bucket.expert_parts > plan_.world || (bucket.zero == 0) != (bucket.shards == 1)) {
+      bad(name + ": " + std::to_string(bucket.elements) + " elements, " +
+          std::to_string(bucket.expert_parts) + " parts of experts, ZeRO stage " +
+          std::to_string(bucket.zero) + " over " + std::to_string(bucket.shards) +
+          " shards in a world of " + std::to_string(plan_.world));
     }
   }
 
@@ -118,8 +144,13 @@ class Structure {
     const std::string name = "communicator " + std::to_string(id);
     if (communicator.kind == Communicator::Kind::collective) {
       in_range(name, communicator.ranks, plan_.world, "rank");
-      if (communicator.ranks.empty() || !is_ascending(communicator.ranks)) {
-        bad(name + ": expected its ranks to be ascending, and at least one");
+      std::vector<std::uint32_t> sorted = communicator.ranks;
+      std::sort(sorted.begin(), sorted.end());
+      if (sorted.empty() || !is_ascending(sorted)) {
+        bad(name + ": expected its ranks to be distinct, and at least one");
+      } else if (communicator.group_size != 0 && sorted.size() % communicator.group_size != 0) {
+        bad(name + ": expected groups of equal size, got " + std::to_string(sorted.size()) +
+            " ranks in groups of " + std::to_string(communicator.group_size));
       }
       return;
     }
@@ -191,9 +222,17 @@ class Structure {
     return valid(id) && index(id) >= size;
   }
 
+  // Where `microbatch` is the number of a chain. There are at most as many as tasks.
+  static bool counts_chains(Buffer::Kind kind) {
+    return kind == Buffer::Kind::gathered || kind == Buffer::Kind::full_gradient;
+  }
+  static bool counts_chains(Op op) { return op == Op::all_gather || op == Op::reduce_scatter; }
+
   void buffer(const Program& program, const Buffer& buffer, std::size_t id) {
     if (is_bad(buffer.value, model_.values.size()) || is_bad(buffer.chunk, plan_.chunks.size()) ||
-        is_bad(buffer.bucket, plan_.buckets.size()) || buffer.microbatch >= plan_.microbatches ||
+        is_bad(buffer.bucket, plan_.buckets.size()) ||
+        buffer.microbatch >=
+            (counts_chains(buffer.kind) ? program.tasks.size() : std::size_t{plan_.microbatches}) ||
         is_bad(buffer.alloc, program.tasks.size()) || is_bad(buffer.free, program.tasks.size()) ||
         (buffer.slot != Buffer::kNoSlot && buffer.slot >= program.slots.size()) ||
         static_cast<std::size_t>(buffer.kind) >= kBufferNames.size()) {
@@ -212,7 +251,9 @@ class Structure {
         is_bad(task.chunk, plan_.chunks.size()) || is_bad(task.value, model_.values.size()) ||
         is_bad(task.bucket, plan_.buckets.size()) ||
         is_bad(task.communicator, plan_.communicators.size()) ||
-        task.microbatch >= plan_.microbatches || index(task.node) >= plan_.origin_of_node.size() ||
+        task.microbatch >=
+            (counts_chains(task.op) ? program.tasks.size() : std::size_t{plan_.microbatches}) ||
+        index(task.node) >= plan_.origin_of_node.size() ||
         is_bad(task.peer, plan_.origin_of_node.size()) || !fits(task.waits, program.waits.size()) ||
         !fits(task.reads, program.access.size()) || !fits(task.writes, program.access.size()) ||
         !fits(task.frees, program.access.size())) {

@@ -25,8 +25,7 @@ class Tables {
     used_outside_.assign(model_.values.size(), false);
     for (std::uint32_t r = 0; r < model_.regions.size(); ++r) {
       for (const ValueId input : model_.regions[r].inputs) {
-        const ChunkId producer = facts_.producer[index(input)];
-        if (valid(producer) && index(producer) != chunk_of_[r]) {
+        if (is_made_outside(input, chunk_of_[r])) {
           used_outside_[index(input)] = true;
         }
       }
@@ -43,12 +42,32 @@ class Tables {
  private:
   void bad(std::string message) { report_.add("plan.form", std::move(message)); }
 
-  // Every region is in one chunk, every parameter in one bucket.
+  bool is_made_outside(ValueId value, std::uint32_t chunk) const {
+    const std::vector<ChunkId>& makers = facts_.makers[index(value)];
+    return !makers.empty() && index(makers.front()) != chunk;
+  }
+
+  // Every region is in one chunk, or in several with the same regions of which each runs other
+  // micro-batches on a program of its own; every parameter is in one bucket.
   void partition() {
     chunk_of_.assign(model_.regions.size(), kNobody);
+    first_chunk_.resize(plan_.chunks.size());
+    std::vector<std::vector<std::uint32_t>> sharers(plan_.chunks.size());  // by first chunk
     for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
-      for (const RegionId region : plan_.chunks[c].regions) {
-        claim(chunk_of_, index(region), c, "region", "chunk");
+      const std::vector<RegionId>& regions = plan_.chunks[c].regions;
+      const std::uint32_t first = regions.empty() ? kNobody : chunk_of_[index(regions[0])];
+      const bool shares = first != kNobody && plan_.chunks[first].regions == regions;
+      first_chunk_[c] = shares ? first : c;
+      sharers[first_chunk_[c]].push_back(c);
+      for (const RegionId region : regions) {
+        if (!shares) {
+          claim(chunk_of_, index(region), c, "region", "chunk");
+        }
+      }
+    }
+    for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
+      if (!sharers[c].empty()) {
+        microbatches(c, sharers[c]);
       }
     }
     bucket_of_.assign(model_.parameters.size(), kNobody);
@@ -59,6 +78,33 @@ class Tables {
     }
     all_claimed(chunk_of_, "region", "chunk");
     all_claimed(bucket_of_, "parameter", "bucket");
+  }
+
+  void microbatches(std::uint32_t first, const std::vector<std::uint32_t>& sharers) {
+    std::vector<std::uint32_t> times(plan_.microbatches, 0);
+    std::vector<bool> is_taken(plan_.programs.size(), false);
+    for (const std::uint32_t c : sharers) {
+      const Chunk& chunk = plan_.chunks[c];
+      for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
+        times[m] += runs_microbatch(chunk, m) ? 1 : 0;
+      }
+      if (is_taken[chunk.program]) {
+        bad("chunk " + std::to_string(c) + " and another one on program " +
+            std::to_string(chunk.program) + " have the same regions");
+      }
+      is_taken[chunk.program] = true;
+      if (chunk.experts != plan_.chunks[first].experts) {
+        bad("chunk " + std::to_string(c) + " and chunk " + std::to_string(first) +
+            " have the same regions, but only one is of experts");
+      }
+    }
+    for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
+      if (times[m] != 1) {
+        bad("micro-batch " + std::to_string(m) + " of chunk " + std::to_string(first) +
+            ": expected one place that runs it, got " + std::to_string(times[m]));
+        return;
+      }
+    }
   }
 
   void claim(std::vector<std::uint32_t>& owner, std::uint32_t item, std::uint32_t by,
@@ -110,8 +156,11 @@ class Tables {
     for (const RegionId region_id : chunk.regions) {
       const Region& region = model_.region(region_id);
       for (const ValueId input : region.inputs) {
-        if (facts_.producer[index(input)] != static_cast<ChunkId>(id)) {
+        if (facts_.makers[index(input)].empty() || is_made_outside(input, first_chunk_[id])) {
           inputs.push_back(input);
+        }
+        if (chunk.experts && facts_.makers[index(input)].empty()) {
+          bad(name + ": experts read an input of the model");
         }
       }
       for (const ValueId output : region.outputs) {
@@ -160,17 +209,40 @@ class Tables {
             "' differs from it in dtype or in whether it is frozen");
       }
     }
-    if (elements != bucket.elements) {
-      bad(name + ": expected " + std::to_string(elements) + " elements, got " +
-          std::to_string(bucket.elements));
+    if (elements != bucket.elements * bucket.expert_parts) {
+      bad(name + ": expected " + std::to_string(elements / bucket.expert_parts) +
+          " elements, got " + std::to_string(bucket.elements));
     }
+    expert_blocks(name, bucket);
     for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
       const Chunk& chunk = plan_.chunks[c];
       const bool uses = std::find(chunk.buckets.begin(), chunk.buckets.end(),
                                   static_cast<BucketId>(id)) != chunk.buckets.end();
+      if (uses && chunk.expert_parts != bucket.expert_parts) {
+        bad(name + " has " + std::to_string(bucket.expert_parts) + " parts of experts, but chunk " +
+            std::to_string(c) + " has " + std::to_string(chunk.expert_parts));
+      }
       if (uses && !std::binary_search(bucket.homes.begin(), bucket.homes.end(), chunk.program)) {
         bad(name + " is used by chunk " + std::to_string(c) + " of program " +
             std::to_string(chunk.program) + ", which is not among its homes");
+      }
+    }
+  }
+
+  // Each rank of an expert group has an equal block.
+  void expert_blocks(const std::string& name, const Bucket& bucket) {
+    const std::size_t count = bucket.parameters.size();
+    if (count % bucket.expert_parts != 0) {
+      bad(name + ": its " + std::to_string(count) + " parameters do not make " +
+          std::to_string(bucket.expert_parts) + " blocks");
+      return;
+    }
+    const std::size_t block = count / bucket.expert_parts;
+    for (std::size_t i = block; i < count; ++i) {
+      if (model_.parameter(bucket.parameters[i]).shape !=
+          model_.parameter(bucket.parameters[i - block]).shape) {
+        bad(name + ": its blocks of experts differ in shape");
+        return;
       }
     }
   }
@@ -191,9 +263,10 @@ class Tables {
   const Plan& plan_;
   const ModelGraph& model_;
   const ModelFacts facts_;
-  std::vector<std::uint32_t> chunk_of_;   // by RegionId
-  std::vector<std::uint32_t> bucket_of_;  // by ParameterId
-  std::vector<bool> used_outside_;        // by ValueId
+  std::vector<std::uint32_t> chunk_of_;     // by RegionId: its first chunk
+  std::vector<std::uint32_t> first_chunk_;  // by ChunkId: the first with the same regions
+  std::vector<std::uint32_t> bucket_of_;    // by ParameterId
+  std::vector<bool> used_outside_;          // by ValueId
 };
 
 }  // namespace

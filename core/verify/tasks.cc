@@ -19,7 +19,9 @@ class Tasks {
       : report_(report),
         plan_(report.plan),
         model_(report.model),
+        facts_(facts),
         expected_(plan_, model_, facts),
+        members_(find_members(report.plan)),
         passes_(plan_.chunks.size() * plan_.microbatches * kPasses, 0) {
     loss_programs_.resize(plan_.programs.size(), false);
     for (const Chunk& chunk : plan_.chunks) {
@@ -55,7 +57,7 @@ class Tasks {
       norms += task_->op == Op::grad_norm ? 1 : 0;
       reports += task_->op == Op::loss_report ? 1 : 0;
       if (may_be_here()) {
-        expected_.find(*task_);
+        expected_.find(t);
         compare(expected_.reads(), program_->reads_of(*task_), "read");
         compare_writes();
       }
@@ -69,8 +71,10 @@ class Tasks {
     exactly(reports, 1, "loss_report");
     for (std::size_t b = 0; b < producer_.size(); ++b) {
       if (!program_->buffers[b].persistent() && producer_[b] == kNobody) {
-        bad("program " + std::to_string(id) + ": nothing writes " +
-            report_.buffer(program_->buffers[b]));
+        const bool is_gathered = program_->buffers[b].kind == Kind::gathered;
+        report_.add(is_gathered ? "plan.materialised" : "plan.form",
+                    "program " + std::to_string(id) + ": nothing writes " +
+                        report_.buffer(program_->buffers[b]));
       }
     }
   }
@@ -87,19 +91,60 @@ class Tasks {
     }
   }
 
+  static Affine times(Affine bytes, std::uint32_t n) {
+    return {bytes.per_row * n, bytes.fixed * n};
+  }
+
+  // All rows of an expert group may arrive at one of its members.
+  Affine expected_size(const Buffer& buffer) const {
+    const bool has_value = valid(buffer.value);
+    const bool has_bucket = valid(buffer.bucket);
+    const Bucket* const bucket = has_bucket ? &plan_.buckets[index(buffer.bucket)] : nullptr;
+    switch (buffer.kind) {
+      case Kind::input:
+      case Kind::activation:
+      case Kind::gradient:
+        return has_value ? model_.value(buffer.value).bytes() : buffer.bytes;
+      case Kind::routed:
+      case Kind::routed_gradient:
+        return has_value ? times(model_.value(buffer.value).bytes(), parts_of(buffer))
+                         : buffer.bytes;
+      case Kind::saved: {
+        if (!valid(buffer.chunk)) {
+          return buffer.bytes;
+        }
+        const Chunk& chunk = plan_.chunks[index(buffer.chunk)];
+        return times(chunk.saved_bytes, chunk.expert_parts);
+      }
+      case Kind::parameter:
+        return has_bucket ? Affine{0, bucket->kept_bytes()} : buffer.bytes;
+      case Kind::parameter_gradient:
+        return has_bucket ? Affine{0, bucket->shard_gradient_bytes()} : buffer.bytes;
+      case Kind::gathered:
+        return has_bucket ? Affine{0, bucket->bytes()} : buffer.bytes;
+      case Kind::full_gradient:
+        return has_bucket ? Affine{0, bucket->gradient_bytes()} : buffer.bytes;
+      default:
+        return buffer.bytes;
+    }
+  }
+
+  // The expert side of a routed value: its reader, or who of this program made it.
+  std::uint32_t parts_of(const Buffer& buffer) const {
+    if (valid(buffer.chunk) && plan_.chunks[index(buffer.chunk)].experts) {
+      return plan_.chunks[index(buffer.chunk)].expert_parts;
+    }
+    for (const ChunkId maker : facts_.makers[index(buffer.value)]) {
+      if (plan_.chunks[index(maker)].program == at_.program) {
+        return plan_.chunks[index(maker)].expert_parts;
+      }
+    }
+    return 1;
+  }
+
   void buffer_sizes() {
     for (const Buffer& buffer : program_->buffers) {
-      Affine expected = buffer.bytes;
-      if (buffer.kind <= Kind::gradient && valid(buffer.value)) {
-        expected = model_.value(buffer.value).bytes();
-      } else if (buffer.kind == Kind::saved && valid(buffer.chunk)) {
-        expected = plan_.chunks[index(buffer.chunk)].saved_bytes;
-      } else if (buffer.kind == Kind::parameter && valid(buffer.bucket)) {
-        expected = {0, plan_.buckets[index(buffer.bucket)].bytes()};
-      } else if (buffer.kind == Kind::parameter_gradient && valid(buffer.bucket)) {
-        expected = {0, plan_.buckets[index(buffer.bucket)].gradient_bytes()};
-      }
-      if (buffer.bytes != expected) {
+      if (buffer.bytes != expected_size(buffer)) {
         bad("program " + std::to_string(at_.program) + ": " + report_.buffer(buffer) +
             " has another size than the model says");
       }
@@ -128,8 +173,12 @@ class Tasks {
       case Op::loss_report:
         return expect_communicator();
       case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
       case Op::update:
         return expect_bucket();
+      case Op::all_to_all:
+        return expect_route();
       case Op::grad_norm:
         return expect_training() && expect_communicator();
       default:
@@ -153,20 +202,24 @@ class Tasks {
       bad_task("has no collective communicator");
       return false;
     }
-    const std::vector<std::uint32_t>& members =
-        plan_.communicators[index(task_->communicator)].ranks;
+    const std::vector<bool>& members = members_[index(task_->communicator)];
     for (const std::uint32_t rank : program_->ranks) {
-      if (!std::binary_search(members.begin(), members.end(), rank)) {
+      if (!members[rank]) {
         bad_task("uses communicator " + std::to_string(index(task_->communicator)) +
                  ", of which rank " + std::to_string(rank) + " is not a member");
         return false;
       }
     }
+    if (task_->op <= Op::broadcast) {
+      return true;
+    }
+    if (plan_.communicators[index(task_->communicator)].group_size != 0) {
+      bad_task("expects a result from every rank, but its communicator has groups");
+      return false;
+    }
     for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
-      const bool takes_part =
-          task_->op == Op::token_count ? loss_programs_[p] : task_->op != Op::all_reduce;
-      if (takes_part &&
-          !std::binary_search(members.begin(), members.end(), plan_.programs[p].ranks[0])) {
+      const bool takes_part = task_->op != Op::token_count || loss_programs_[p];
+      if (takes_part && !members[plan_.programs[p].ranks[0]]) {
         bad_task("expects a result from every rank that has a part in it, but rank " +
                  std::to_string(plan_.programs[p].ranks[0]) + " is not in communicator " +
                  std::to_string(index(task_->communicator)));
@@ -184,6 +237,10 @@ class Tasks {
     const Chunk& chunk = plan_.chunks[index(task_->chunk)];
     if (chunk.program != at_.program) {
       bad_task("runs a chunk of program " + std::to_string(chunk.program));
+      return false;
+    }
+    if (!runs_microbatch(chunk, task_->microbatch)) {
+      bad_task("runs a micro-batch that is not its chunk's");
       return false;
     }
     if (program_->streams[index(task_->stream)].kind != Stream::Kind::compute) {
@@ -220,13 +277,17 @@ class Tasks {
       bad_task("has no bucket");
       return false;
     }
-    if (!expect_training()) {
+    const bool gathers = task_->op == Op::all_gather;
+    const Bucket& bucket = plan_.buckets[index(task_->bucket)];
+    if (!(gathers && bucket.zero == 3) && !expect_training()) {
       return false;
     }
     const auto& buckets = program_->buckets;
     const bool is_home = std::find(buckets.begin(), buckets.end(), task_->bucket) != buckets.end();
-    if (!is_home || plan_.buckets[index(task_->bucket)].frozen) {
-      report_.add(task_->op == Op::update ? "plan.update" : "plan.reduction",
+    if (!is_home || (plan_.buckets[index(task_->bucket)].frozen && !gathers)) {
+      report_.add(task_->op == Op::update ? "plan.update"
+                  : gathers               ? "plan.materialised"
+                                          : "plan.reduction",
                   report_.task(at_) + (is_home ? " is of a frozen bucket"
                                                : " is of a bucket that does not live there"),
                   at_);
@@ -235,10 +296,68 @@ class Tasks {
     if (task_->op == Op::update) {
       return true;
     }
-    if (task_->bytes != Affine{0, plan_.buckets[index(task_->bucket)].gradient_bytes()}) {
-      bad_task("moves another number of bytes than its bucket's gradient has");
+    if (task_->op != Op::all_reduce && !expect_chain(bucket)) {
+      return false;
+    }
+    const std::int64_t bytes = gathers                       ? bucket.bytes()
+                               : task_->op == Op::all_reduce ? bucket.shard_gradient_bytes()
+                                                             : bucket.gradient_bytes();
+    if (task_->bytes != Affine{0, bytes}) {
+      bad_task(std::string("moves another number of bytes than its bucket") +
+               (gathers ? " has" : "'s gradient has"));
     }
     return expect_communicator();
+  }
+
+  // Of a gather or reduce-scatter: its chain is there, and its groups are those of the shards.
+  bool expect_chain(const Bucket& bucket) {
+    const Chains& chains = expected_.chains();
+    const std::uint32_t b = index(task_->bucket);
+    const std::uint32_t count = task_->op == Op::reduce_scatter ? chains.reductions[b]
+                                : bucket.zero == 3              ? chains.gathers[b]
+                                                                : 1;
+    if (bucket.zero == 0 || task_->microbatch >= count) {
+      bad_task("is of chain " + std::to_string(task_->microbatch) + " of its bucket, which has " +
+               std::to_string(bucket.zero == 0 ? 0 : count));
+      return false;
+    }
+    return expect_own_groups(bucket.shards, "shards");
+  }
+
+  // Groups of this program's ranks, each as long as that.
+  bool expect_own_groups(std::uint32_t size, const char* what) {
+    if (!expect_communicator()) {
+      return false;
+    }
+    const Communicator& groups = plan_.communicators[index(task_->communicator)];
+    const std::size_t got = groups.group_size == 0 ? groups.ranks.size() : groups.group_size;
+    if (!covers(groups, *program_) || got != size) {
+      bad_task("expects groups of " + std::to_string(size) + " " + what + " on its own ranks");
+      return false;
+    }
+    return true;
+  }
+
+  bool expect_route() {
+    if (!valid(task_->chunk)) {
+      bad_task("has no chunk");
+      return false;
+    }
+    const Chunk& chunk = plan_.chunks[index(task_->chunk)];
+    if (chunk.program != at_.program || !chunk.experts ||
+        !runs_microbatch(chunk, task_->microbatch)) {
+      bad_task("routes what is not for experts of this program");
+      return false;
+    }
+    Affine bytes;
+    for (const BufferId id : program_->reads_of(*task_)) {
+      bytes = bytes + program_->buffer(id).bytes;
+    }
+    if (program_->reads_of(*task_).empty() || task_->bytes != bytes) {
+      bad_task("moves another number of bytes than it reads");
+      return false;
+    }
+    return expect_own_groups(chunk.expert_parts, "parts of experts");
   }
 
   // The inputs of a program are delivered at once, in any order.
@@ -286,6 +405,9 @@ class Tasks {
         continue;
       }
       std::uint32_t& producer = producer_[index(id)];
+      if (producer != kNobody && buffer.kind == Kind::full_gradient) {
+        continue;  // the first of the chain fills it, the others add to it
+      }
       if (producer != kNobody) {
         bad_task("writes " + report_.buffer(buffer) + ", as does " +
                  report_.task({at_.program, producer}));
@@ -309,6 +431,9 @@ class Tasks {
       const bool has_backward = trains() && plan_.chunks[c].has_backward;
       for (std::uint32_t m = 0; m < plan_.microbatches && !report_.full(); ++m) {
         const std::uint8_t* const count = passes_.data() + pass_of(c, m);
+        if (!runs_microbatch(plan_.chunks[c], m)) {
+          continue;  // expect_chunk refuses what is there
+        }
         if (count[0] != 1) {
           bad(pass_name(c, m) + ": expected one forward, got " +
               (count[0] == 0 ? "none" : "several"));
@@ -341,8 +466,10 @@ class Tasks {
   Report& report_;
   const Plan& plan_;
   const ModelGraph& model_;
+  const ModelFacts& facts_;
   ExpectedAccesses expected_;
-  std::vector<std::uint8_t> passes_;  // by chunk, micro-batch, pass
+  std::vector<std::vector<bool>> members_;  // by communicator and rank
+  std::vector<std::uint8_t> passes_;        // by chunk, micro-batch, pass
   std::vector<bool> loss_programs_;
   std::vector<std::uint32_t> producer_;  // by buffer of the program: its first writer
   const Program* program_ = nullptr;

@@ -74,11 +74,14 @@ bool has_cycle(const Graph& graph, const std::vector<std::uint32_t>& group) {
 }
 
 // Must `a` have ended when `b` starts?
-bool must_precede(Kind kind, const Task& a, bool a_writes, const Task& b, bool b_writes) {
-  const auto step = [](Op op) {
+bool must_precede(Kind kind, bool gathers_in_place, const Task& a, bool a_writes, const Task& b,
+                  bool b_writes) {
+  const auto step = [&](Op op) {
     switch (op) {
       case Op::all_reduce:
         return 1;
+      case Op::all_gather:
+        return gathers_in_place ? 4 : 0;
       case Op::grad_norm:
         return 2;
       case Op::update:
@@ -98,6 +101,8 @@ bool must_precede(Kind kind, const Task& a, bool a_writes, const Task& b, bool b
       return step(a.op) < step(b.op);
     case Kind::optimizer:
       return false;
+    case Kind::full_gradient:
+      return a.op != Op::reduce_scatter && b.op == Op::reduce_scatter;
     default:
       return a_writes && !b_writes;
   }
@@ -124,6 +129,10 @@ std::string check_buffers(const Program& program, const std::vector<std::vector<
   }
   for (std::uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
+    const bool gathers_in_place =
+        buffer.kind == Kind::parameter && std::any_of(uses[b].begin(), uses[b].end(), [&](Use use) {
+          return use.writes && program.tasks[use.task].op == Op::all_gather;
+        });
     for (const Use x : uses[b]) {
       for (const Use y : uses[b]) {
         if (x.task == y.task) {
@@ -133,8 +142,8 @@ std::string check_buffers(const Program& program, const std::vector<std::vector<
           }
           continue;
         }
-        if (must_precede(buffer.kind, program.tasks[x.task], x.writes, program.tasks[y.task],
-                         y.writes) &&
+        if (must_precede(buffer.kind, gathers_in_place, program.tasks[x.task], x.writes,
+                         program.tasks[y.task], y.writes) &&
             !reaches[x.task][y.task]) {
           return "data";
         }
@@ -155,6 +164,11 @@ std::string check_buffers(const Program& program, const std::vector<std::vector<
           !reaches[use.task][index(buffer.free)]) {
         return "freed early";
       }
+    }
+    if (buffer.slot != Buffer::kNoSlot &&
+        (buffer.bytes.per_row > program.slots[buffer.slot].bytes.per_row ||
+         buffer.bytes.fixed > program.slots[buffer.slot].bytes.fixed)) {
+      return "slot too small";
     }
     for (std::uint32_t other = 0; other < program.buffers.size(); ++other) {
       const Buffer& second = program.buffers[other];
@@ -269,7 +283,8 @@ class StateSearch {
       base_ += slot.bytes.at(rows(0));
     }
     for (const Buffer& buffer : program.buffers) {
-      const std::int64_t bytes = buffer.bytes.at(rows(buffer.microbatch));
+      const std::int64_t bytes =
+          valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows(buffer.microbatch));
       if (buffer.persistent()) {
         base_ += bytes;
       } else if (buffer.slot == Buffer::kNoSlot) {
@@ -279,10 +294,11 @@ class StateSearch {
     }
     for (std::uint32_t t = 0; t < tasks_; ++t) {
       const Task& task = program.tasks[t];
-      if (valid(task.chunk) && !is_point_to_point(task.op)) {
+      if (valid(task.chunk) && task.op <= Op::recompute) {
         for (const RegionId region : plan.chunks[index(task.chunk)].regions) {
           extra_[t] =
-              std::max(extra_[t], model.region(region).transient_bytes.at(rows(task.microbatch)));
+              std::max(extra_[t], model.region(region).transient_bytes.at(rows(task.microbatch)) *
+                                      plan.chunks[index(task.chunk)].expert_parts);
         }
       }
     }

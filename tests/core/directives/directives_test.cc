@@ -61,18 +61,71 @@ TEST(Annotate, RunsEverythingEverywhereWhenNobodySaysAnything) {
   ASSERT_TRUE(dag);
   EXPECT_EQ(print(*dag),
             "microbatches 2\n"
-            "region 0 @0,1 replicated @0,1\n"
-            "region 1 layer=0 @0,1 replicated @0,1\n"
-            "region 2 @0,1 replicated @0,1\n");
+            "region 0 @0,1 replicated zero 0 on reduce\n"
+            "region 1 layer=0 @0,1 replicated zero 0 on reduce\n"
+            "region 2 @0,1 replicated zero 0 on reduce\n");
 }
 
 TEST(Tag, NamesRegions) {
   EXPECT_EQ(after({{TagDirective{layers(0, 0), "PP", 3}, {}}}, 1),
             "microbatches 2\n"
-            "region 0 @0 replicated @0\n"
-            "region 1 layer=0 PP=3 @0 replicated @0\n"
-            "region 2 layer=1 @0 replicated @0\n"
-            "region 3 @0 replicated @0\n");
+            "region 0 @0 replicated zero 0 on reduce\n"
+            "region 1 layer=0 PP=3 @0 replicated zero 0 on reduce\n"
+            "region 2 layer=1 @0 replicated zero 0 on reduce\n"
+            "region 3 @0 replicated zero 0 on reduce\n");
+}
+
+TagDirective partition(Partition::By by, std::uint32_t parts,
+                       std::vector<std::uint32_t> boundaries = {}) {
+  return {{}, "PP", 0, Partition{by, "layer", parts, std::move(boundaries)}};
+}
+
+std::vector<std::uint32_t> parts_of(const ModelGraph& model, TagDirective tag) {
+  const Expected<Annotated> dag =
+      annotate(toy_config(1, 1, 1), model, {says({{std::move(tag), {}}})});
+  std::vector<std::uint32_t> parts;
+  for (const Region& region : dag->model.regions) {
+    parts.push_back(*region.tag(*dag->model.find_tag("PP")));
+  }
+  return parts;
+}
+
+TEST(Tag, CutsByCount) {
+  EXPECT_EQ(parts_of(toy_model({.layers = 4}), partition(Partition::By::count, 2)),
+            (std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}));
+}
+
+TEST(Tag, CutsAtBoundaries) {
+  EXPECT_EQ(parts_of(toy_model({.layers = 4}), partition(Partition::By::boundaries, 0, {1, 3})),
+            (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2}));
+}
+
+TEST(Tag, BalancesByFlops) {
+  ModelGraph model = toy_model({.layers = 4});
+  model.regions[4].flops.per_row *= 6;  // layer 3
+
+  EXPECT_EQ(parts_of(model, partition(Partition::By::flops, 2)),
+            (std::vector<std::uint32_t>{0, 0, 0, 0, 1, 1}));
+}
+
+TEST(Tag, SaysHowUnevenThePartsAre) {
+  const Expected<Annotated> dag = annotated({{partition(Partition::By::flops, 2), {}}}, 1);
+
+  ASSERT_TRUE(dag);
+  EXPECT_EQ(dag->remarks,
+            (std::vector<std::string>{"tag PP: 2 parts, the largest 1.000 times the mean"}));
+}
+
+TEST(Tag, RefusesMorePartsThanUnits) {
+  EXPECT_EQ(refusal({{partition(Partition::By::flops, 3), {}}}, 1),
+            "job.toml:9:1: error: zig: tag PP: expected 1 to 2 parts (the model has 2 units), got "
+            "3 [tag.parts]");
+}
+
+TEST(Tag, RefusesBoundariesOutOfOrder) {
+  EXPECT_EQ(refusal({{partition(Partition::By::boundaries, 0, {1, 1}), {}}}, 1),
+            "job.toml:9:1: error: zig: tag PP: expected ascending boundaries from 1 to 1, got 1 "
+            "[tag.boundaries]");
 }
 
 TEST(Tag, RefusesASecondIndex) {
@@ -84,8 +137,8 @@ TEST(Tag, RefusesASecondIndex) {
 
 TEST(Tag, RefusesReservedNames) {
   EXPECT_EQ(refusal({{TagDirective{regions(0, 0), "MB", 1}, {}}}),
-            "job.toml:9:1: error: zig: expected a tag name other than '', 'MB' and 'PASS', got "
-            "'MB' [tag.name]");
+            "job.toml:9:1: error: zig: expected a tag name other than '', 'MB', 'PASS' and 'REGION', "
+            "got 'MB' [tag.name]");
 }
 
 TEST(Filters, RefuseUnknownTagsWithTheNearest) {
@@ -155,19 +208,38 @@ TEST(Split, RefusesOtherDimensions) {
 TEST(SplitBackward, MarksRegions) {
   EXPECT_EQ(after({{SplitBackwardDirective{layers(1, 1)}, {}}}, 1),
             "microbatches 2\n"
-            "region 0 @0 replicated @0\n"
-            "region 1 layer=0 @0 replicated @0\n"
-            "region 2 layer=1 @0 replicated @0 split_backward\n"
-            "region 3 @0 replicated @0\n");
+            "region 0 @0 replicated zero 0 on reduce\n"
+            "region 1 layer=0 @0 replicated zero 0 on reduce\n"
+            "region 2 layer=1 @0 replicated zero 0 on reduce split_backward\n"
+            "region 3 @0 replicated zero 0 on reduce\n");
 }
 
 TEST(Place, PutsRegionsOnRanks) {
   EXPECT_EQ(after({kTag0, kTag1, kPlace0, kPlace1}),
             "microbatches 2\n"
-            "region 0 PP=0 @0 replicated @0\n"
-            "region 1 layer=0 PP=0 @0 replicated @0\n"
-            "region 2 layer=1 PP=1 @1 replicated @1\n"
-            "region 3 PP=1 @1 replicated @1\n");
+            "region 0 PP=0 @0 replicated zero 0 on reduce\n"
+            "region 1 layer=0 PP=0 @0 replicated zero 0 on reduce\n"
+            "region 2 layer=1 PP=1 @1 replicated zero 0 on reduce\n"
+            "region 3 PP=1 @1 replicated zero 0 on reduce\n");
+}
+
+TEST(Place, PutsMicrobatchesOnDifferentRanks) {
+  const auto half = [](std::uint32_t m, std::uint32_t rank) {
+    return Directive{
+        PlaceDirective{{{{"MB", Condition::Kind::equals, {m}}}, {}}, {{rank}}, "compute"}, {}};
+  };
+
+  EXPECT_EQ(after({half(1, 0), half(0, 1)}).substr(0, 72),
+            "microbatches 2\n"
+            "region 0 @1 MB 0 @0 MB 1 replicated zero 0 on reduce\n"
+            "regi");
+}
+
+TEST(Place, RefusesToLeaveMicrobatchesOut) {
+  EXPECT_EQ(
+      refusal(
+          {{PlaceDirective{{{{"MB", Condition::Kind::equals, {0}}}, {}}, {{0}}, "compute"}, {}}}),
+      "toy.cc:10: error: region 0 (toy.cc:10) is placed for 1 of 2 micro-batches [place.missing]");
 }
 
 TEST(Place, RefusesASecondPlaceAndPointsAtTheFirst) {
@@ -211,27 +283,102 @@ TEST(Place, RefusesAnotherComputeStream) {
             "'pp' [place.stream]");
 }
 
-TEST(Replicate, NamesTheReduceStream) {
-  const Expected<Annotated> dag = annotated({{ReplicateDirective{{}, {{0, 1}}, "dp"}, {}}}, 1, 2);
-
-  ASSERT_TRUE(dag);
-  EXPECT_EQ(dag->replication[0]->reduce_stream, "dp");
+ReplicateDirective zero(int stage) {
+  ReplicateDirective replicate;
+  replicate.shard_optimizer = stage >= 1;
+  replicate.shard_grads = stage >= 2;
+  replicate.shard_params = stage >= 3;
+  return replicate;
 }
 
-TEST(Replicate, RefusesOtherRanksThanThePlace) {
-  EXPECT_EQ(refusal({{ReplicateDirective{layers(0, 0), {{0}}, "dp"}, {}}}, 1, 2),
-            "job.toml:9:1: error: zig: replicate {layer=0..0}: region 1 layer=0 (toy.cc:11) is "
-            "placed on other "
-            "ranks [replicate.place]\n"
+TEST(Replicate, SaysHowParametersAreShardedAndReduced) {
+  ReplicateDirective replicate = zero(2);
+  replicate.filter = layers(0, 0);
+  replicate.reduce_stream = "dp";
+
+  EXPECT_EQ(after({{replicate, {}}}, 1, 2),
+            "microbatches 2\n"
+            "region 0 @0,1 replicated zero 0 on reduce\n"
+            "region 1 layer=0 @0,1 replicated zero 2 on dp\n"
+            "region 2 layer=1 @0,1 replicated zero 0 on reduce\n"
+            "region 3 @0,1 replicated zero 0 on reduce\n");
+}
+
+TEST(Replicate, RefusesAFamilyThatDoesNotPartitionThePlace) {
+  ReplicateDirective replicate;
+  replicate.filter = layers(0, 0);
+  replicate.family = {{{{0}}}};
+
+  EXPECT_EQ(refusal({{replicate, {}}}, 1, 2),
+            "job.toml:9:1: error: zig: replicate {layer=0..0}: the groups do not partition the "
+            "place of region 1 "
+            "layer=0 (toy.cc:11) [replicate.family]\n"
             "note: placed by core");
 }
 
+TEST(Replicate, RefusesGroupsOfUnequalSizeOrThatShareRanks) {
+  ReplicateDirective replicate;
+  replicate.family = {{{{0}}, {{1, 2}}}};
+  EXPECT_EQ(refusal({{replicate, {}}}, 1, 4),
+            "job.toml:9:1: error: zig: replicate {}: expected groups of equal size, got one of 1 "
+            "and one of 2 ranks "
+            "[directive.family]");
+
+  replicate.family = {{{{0, 1}}, {{1, 2}}}};
+  EXPECT_EQ(refusal({{replicate, {}}}, 1, 4),
+            "job.toml:9:1: error: zig: replicate {}: expected disjoint groups, got rank 1 in two "
+            "[directive.family]");
+}
+
+TEST(Replicate, RefusesShardedGradientsWithAWholeOptimizer) {
+  ReplicateDirective replicate = zero(2);
+  replicate.shard_optimizer = false;
+  EXPECT_EQ(refusal({{replicate, {}}}, 1, 2),
+            "job.toml:9:1: error: zig: replicate {}: expected shard_optimizer with shard_grads "
+            "[replicate.shard]");
+
+  replicate = zero(3);
+  replicate.shard_grads = false;
+  EXPECT_EQ(refusal({{replicate, {}}}, 1, 2),
+            "job.toml:9:1: error: zig: replicate {}: expected shard_grads with shard_params "
+            "[replicate.shard]");
+}
+
 TEST(Replicate, RefusesASecondOne) {
-  const Directive replicate{ReplicateDirective{layers(0, 0), {{0, 1}}, "dp"}, {}};
-  EXPECT_EQ(refusal({replicate, replicate}, 1, 2),
+  ReplicateDirective replicate;
+  replicate.filter = layers(0, 0);
+  EXPECT_EQ(refusal({{replicate, {}}, {replicate, {}}}, 1, 2),
             "job.toml:9:1: error: zig: region 1 layer=0 (toy.cc:11) is already replicated "
             "[replicate.conflict]\n"
             "job.toml:9:1: note: first replicated by zig");
+}
+
+ShardDirective experts(std::vector<Ranks> groups) {
+  return {layers(1, 1), {std::move(groups)}, "expert"};
+}
+
+TEST(Shard, PartitionsExpertsOverGroups) {
+  const std::string text = after({{experts({{{0, 1}}, {{2, 3}}}), {}}}, 1, 4);
+
+  EXPECT_NE(text.find("region 2 layer=1 @0,1,2,3 replicated zero 0 on reduce sharded 0\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Shard, RefusesAFamilyThatDoesNotPartitionThePlace) {
+  EXPECT_EQ(refusal({{experts({{{0, 1}}}), {}}}, 1, 4),
+            "job.toml:9:1: error: zig: shard {layer=1..1}: the groups do not partition the place "
+            "of region 2 layer=1 "
+            "(toy.cc:12) [shard.family]\n"
+            "note: placed by core");
+}
+
+TEST(Shard, RefusesASecondOne) {
+  const Directive twice{experts({{{0, 1}}}), {}};
+  EXPECT_EQ(
+      refusal({twice, twice}, 1, 2),
+      "job.toml:9:1: error: zig: region 2 layer=1 (toy.cc:12) is already sharded [shard.conflict]\n"
+      "job.toml:9:1: note: first sharded by zig");
 }
 
 TEST(Order, RefusesFewerThanTwoGroups) {

@@ -59,6 +59,20 @@ TEST(PlanText, KeepsFieldsThatNoPlanHasToday) {
   made.plan.programs[0].streams[0].name = "a \"name\"\n";
   made.plan.chunks[0].has_backward = false;
   made.plan.buckets[0].optimizer_group = 3;
+  made.plan.chunks[0].microbatches = {0, 1};
+  made.plan.chunks[0].experts = true;
+  made.plan.chunks[0].expert_parts = 2;
+  made.plan.chunks[1].expert_parts = 4;
+  made.plan.buckets[0].expert_parts = 2;
+  made.plan.buckets[0].zero = 3;
+  made.plan.buckets[0].shards = 4;
+  made.plan.buckets[0].keep_gathered = Span::step;
+  made.plan.buckets[1].shards = 2;
+  made.plan.buckets[1].reduce = Span::step;
+  made.plan.communicators.back().kind = Communicator::Kind::collective;
+  made.plan.communicators.back().group_size = 2;
+  made.plan.programs[0].buffers[2].kind = Buffer::Kind::routed_gradient;
+  made.plan.programs[0].buffers[3].kind = Buffer::Kind::gathered;
   made.plan.origins[0].where = {"", 0, 4};
 
   const Expected<Plan> plan = parse_plan(print(made.plan, made.model), made.model, "p.plan");

@@ -8,6 +8,7 @@
 #include "core/verify/verify.h"
 #include "tests/support/plan_edit.h"
 #include "tests/support/plan_oracle.h"
+#include "tests/support/sharded_toy.h"
 #include "tests/support/toy_model.h"
 
 namespace piper {
@@ -47,6 +48,13 @@ void for_each_plan(Visit visit) {
     const Planned made = planned(c);
     visit(made.plans.train, made.model);
     visit(made.plans.evaluate, made.model);
+  }
+  for (const test::ShardedShape& shape : test::small_shapes()) {
+    const test::ShardedJob job = test::sharded_job(shape);
+    const Expected<Plans> plans = test::plan(job);
+    PIPER_CHECK(plans.has_value(), plans ? "" : to_string(plans.error()));
+    visit(plans->train, job.model);
+    visit(plans->evaluate, job.model);
   }
 }
 

@@ -1,0 +1,22 @@
+// Parameters in buckets: what is reduced, sharded, gathered and updated together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/directives/annotated.h"
+#include "core/lower/dag.h"
+
+namespace piper {
+
+// By RegionId: consecutive regions of one replication get one number until their parameters exceed
+// its bucket_bytes, so that chunks never touch two blocks. A region alone may exceed it. Parameters
+// that several places use do not count.
+std::vector<std::uint32_t> bucket_blocks(const Annotated& annotated);
+
+// Fills the buckets of a DAG whose chunks are known. A bucket is uniform in the chunks that use it
+// (so in homes), dtype, optimizer group and frozen flag. Errors: shard.parameters, replicate.mixed
+// (a tied parameter under two policies), shard.replicate (a family that mixes different experts).
+Status make_buckets(Dag& dag, const Annotated& annotated, const Config& config);
+
+}  // namespace piper
