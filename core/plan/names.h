@@ -18,8 +18,8 @@ inline constexpr std::array<std::string_view, 20> kOpNames{
 static_assert(static_cast<std::size_t>(Op::input) + 1 == kOpNames.size());
 
 inline constexpr std::array<std::string_view, 14> kBufferNames{
-    "input",     "activation", "gradient",    "saved",     "parameter", "parameter_gradient",
-    "optimizer", "loss_sum",   "token_count", "grad_norm", "gathered",  "full_gradient",
+    "input",     "activation",      "gradient",    "saved",     "parameter", "parameter_gradient",
+    "optimizer", "loss_sum",        "token_count", "grad_norm", "gathered",  "full_gradient",
     "routed",    "routed_gradient",
 };
 static_assert(static_cast<std::size_t>(Buffer::Kind::routed_gradient) + 1 == kBufferNames.size());

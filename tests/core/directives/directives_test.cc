@@ -136,9 +136,10 @@ TEST(Tag, RefusesASecondIndex) {
 }
 
 TEST(Tag, RefusesReservedNames) {
-  EXPECT_EQ(refusal({{TagDirective{regions(0, 0), "MB", 1}, {}}}),
-            "job.toml:9:1: error: zig: expected a tag name other than '', 'MB', 'PASS' and 'REGION', "
-            "got 'MB' [tag.name]");
+  EXPECT_EQ(
+      refusal({{TagDirective{regions(0, 0), "MB", 1}, {}}}),
+      "job.toml:9:1: error: zig: expected a tag name other than '', 'MB', 'PASS' and 'REGION', "
+      "got 'MB' [tag.name]");
 }
 
 TEST(Filters, RefuseUnknownTagsWithTheNearest) {
