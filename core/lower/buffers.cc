@@ -189,7 +189,6 @@ void BufferTable::add_chunk(ChunkId id) {
   if (chunk.has_loss && !valid(loss_sum_)) {
     loss_sum_ = add_persistent(Buffer::Kind::loss_sum, none<BucketId>(), 8);
     token_count_ = add_persistent(Buffer::Kind::token_count, none<BucketId>(), 8);
-    add_value(model_.labels);
   }
   for (std::uint32_t i = 0; i < chunk.inputs.size(); ++i) {
     const ValueId v = chunk.inputs[i];
@@ -207,6 +206,9 @@ void BufferTable::add_chunk(ChunkId id) {
       buffer.bytes = model_.value(v).bytes();
       add_block(gradients_[use(id, i)], buffer, microbatches, count);
     }
+  }
+  if (chunk.has_loss) {
+    add_value(model_.labels);  // counted even where the loss does not read them
   }
   for (const ValueId v : chunk.outputs) {
     if (!chunk.experts) {
