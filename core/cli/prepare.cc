@@ -1,6 +1,7 @@
 #include "core/cli/prepare.h"
 
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 #include "core/cli/graph_cache.h"
@@ -98,15 +99,6 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
   return job;
 }
 
-Status check_can_run(const Config& config) {
-  if (!config.model.graph.empty()) {
-    return fail(error("model.graph_only",
-                      "expected a model that can run, got model.graph, which can only be planned",
-                      config.where("model.graph")));
-  }
-  return {};
-}
-
 std::string headline(const Job& job) {
   std::int64_t parameters = 0;
   for (const Parameter& parameter : job.model.parameters) {
@@ -137,6 +129,20 @@ std::string headline(const Job& job) {
        << counted(static_cast<std::int64_t>(plan.communicators.size()), "communicator")
        << ": verified\n";
   return text.str();
+}
+
+Expected<ReadyJob> prepare_run(const CommandLine& line) {
+  ReadyJob ready;
+  PIPER_ASSIGN(ready.job, prepare(line));
+  if (const Config& config = ready.job.config; !config.model.graph.empty()) {
+    return fail(error("model.graph_only",
+                      "expected a model that can run, got model.graph, which can only be planned",
+                      config.where("model.graph")));
+  }
+  PIPER_ASSIGN(ready.runtime, open_runtime());
+  PIPER_TRY(ready.runtime->check(ready.job.config, ready.job.model));
+  std::cout << headline(ready.job) << std::flush;
+  return ready;
 }
 
 }  // namespace piper

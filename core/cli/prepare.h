@@ -23,8 +23,13 @@ Expected<ModelGraph> model_graph(const Config& config);
 // Warnings are printed.
 Expected<Job> prepare(const CommandLine& line, const Trace& trace = {});
 
-// Refuses a job that has a graph in place of a model.
-Status check_can_run(const Config& config);
+// The same for a job that is about to run: it has a model, the runtime is open and has checked data
+// and weights. Prints the headline.
+struct ReadyJob {
+  Job job;
+  Runtime* runtime = nullptr;
+};
+Expected<ReadyJob> prepare_run(const CommandLine& line);
 
 // What a person wants to see before a run: model, mesh, strategies and the plan, a line each.
 std::string headline(const Job& job);

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "core/cli/commands.h"
-#include "core/cli/open_runtime.h"
 #include "core/cli/prepare.h"
 
 namespace piper {
@@ -24,22 +23,11 @@ std::string last_line(const TrainSummary& summary) {
 }
 
 Exit train(const CommandLine& line, const TrainOptions& options) {
-  const auto job = prepare(line);
-  if (!job) {
-    return report(job.error(), Exit::refused);
+  const auto ready = prepare_run(line);
+  if (!ready) {
+    return report(ready.error(), Exit::refused);
   }
-  if (const Status can_run = check_can_run(job->config); !can_run) {
-    return report(can_run.error(), Exit::refused);
-  }
-  const auto runtime = open_runtime();
-  if (!runtime) {
-    return report(runtime.error(), Exit::refused);
-  }
-  if (const Status checked = (*runtime)->check(job->config, job->model); !checked) {
-    return report(checked.error(), Exit::refused);
-  }
-  std::cout << headline(*job) << std::flush;
-  const auto summary = (*runtime)->train(*job, options);
+  const auto summary = ready->runtime->train(ready->job, options);
   if (!summary) {
     return report(summary.error(), Exit::failed);
   }

@@ -2,29 +2,17 @@
 #include <memory>
 
 #include "core/cli/commands.h"
-#include "core/cli/open_runtime.h"
 #include "core/cli/prepare.h"
 
 namespace piper {
 namespace {
 
 Exit verify_job(const CommandLine& line, const VerifyOptions& options) {
-  const auto job = prepare(line);
-  if (!job) {
-    return report(job.error(), Exit::refused);
+  const auto ready = prepare_run(line);
+  if (!ready) {
+    return report(ready.error(), Exit::refused);
   }
-  if (const Status can_run = check_can_run(job->config); !can_run) {
-    return report(can_run.error(), Exit::refused);
-  }
-  const auto runtime = open_runtime();
-  if (!runtime) {
-    return report(runtime.error(), Exit::refused);
-  }
-  if (const Status checked = (*runtime)->check(job->config, job->model); !checked) {
-    return report(checked.error(), Exit::refused);
-  }
-  std::cout << headline(*job) << std::flush;
-  const auto parity = (*runtime)->verify(*job, options);
+  const auto parity = ready->runtime->verify(ready->job, options);
   if (!parity) {
     return report(parity.error(), Exit::failed);
   }

@@ -166,6 +166,34 @@ std::optional<std::vector<std::vector<std::uint32_t>>> groups_in(const Family& f
   return found;
 }
 
+Status check_partition(const Annotated& dag, const std::vector<RegionId>& regions,
+                       const Family& family, const Provenance& from, const std::string& what,
+                       const std::string& code) {
+  for (const RegionId region : regions) {
+    for (const Annotated::Placement& place : dag.placements[index(region)]) {
+      if (!groups_in(family, place.ranks)) {
+        Diagnostic wrong = error(code,
+                                 from.plugin + ": " + what + ": the groups do not partition the " +
+                                     "place of " + describe(dag.model, region),
+                                 from.where);
+        const Provenance& placer = dag.origins[place.origin];
+        wrong.note("placed by " + placer.plugin, placer.where);
+        return fail(std::move(wrong));
+      }
+    }
+  }
+  return {};
+}
+
+Diagnostic already(const Annotated& dag, RegionId region, const std::string& what,
+                   const std::string& code, const Provenance& from, std::uint32_t first_origin) {
+  const Provenance& first = dag.origins[first_origin];
+  Diagnostic conflict = error(
+      code, from.plugin + ": " + describe(dag.model, region) + " is already " + what, from.where);
+  conflict.note("first " + what + " by " + first.plugin, first.where);
+  return conflict;
+}
+
 std::string describe(const ModelGraph& model, RegionId id) {
   const Region& region = model.region(id);
   std::string text = "region " + std::to_string(index(id));

@@ -81,6 +81,16 @@ Status check_family(const Family& family, std::uint32_t world, const Provenance&
 std::optional<std::vector<std::vector<std::uint32_t>>> groups_in(const Family& family,
                                                                  const Ranks& place);
 
+// Checks that the groups of `family` partition every place of `regions`: `code`, with who placed
+// it.
+Status check_partition(const Annotated& dag, const std::vector<RegionId>& regions,
+                       const Family& family, const Provenance& from, const std::string& what,
+                       const std::string& code);
+
+// `region ... is already <what>`, with who said so first.
+Diagnostic already(const Annotated& dag, RegionId region, const std::string& what,
+                   const std::string& code, const Provenance& from, std::uint32_t first_origin);
+
 // `region 3 layer=2 (model.cc:41)`, for messages.
 std::string describe(const ModelGraph& model, RegionId region);
 

@@ -23,25 +23,11 @@ Expected<Annotated> apply(Annotated dag, const ReplicateDirective& replicate,
   PIPER_TRY(check_family(replicate.family, dag.world, from, what));
   PIPER_ASSIGN(const std::vector<RegionId> regions,
                select_regions(dag, replicate.filter, from, "replicate"));
+  PIPER_TRY(check_partition(dag, regions, replicate.family, from, what, "replicate.family"));
   for (const RegionId region : regions) {
-    for (const Annotated::Placement& place : dag.placements[index(region)]) {
-      if (!groups_in(replicate.family, place.ranks)) {
-        Diagnostic wrong = error("replicate.family",
-                                 from.plugin + ": " + what + ": the groups do not partition the " +
-                                     "place of " + describe(dag.model, region),
-                                 from.where);
-        const Provenance& placer = dag.origins[place.origin];
-        wrong.note("placed by " + placer.plugin, placer.where);
-        return fail(std::move(wrong));
-      }
-    }
     if (const std::uint32_t old = dag.replication[index(region)]; old != Annotated::kNothing) {
-      const Provenance& first = dag.origins[dag.replications[old].origin];
-      Diagnostic conflict = error(
-          "replicate.conflict",
-          from.plugin + ": " + describe(dag.model, region) + " is already replicated", from.where);
-      conflict.note("first replicated by " + first.plugin, first.where);
-      return fail(std::move(conflict));
+      return fail(already(dag, region, "replicated", "replicate.conflict", from,
+                          dag.replications[old].origin));
     }
   }
 

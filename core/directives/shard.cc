@@ -8,25 +8,11 @@ Expected<Annotated> apply(Annotated dag, const ShardDirective& shard, const Prov
   PIPER_TRY(check_family(shard.family, dag.world, from, what));
   PIPER_ASSIGN(const std::vector<RegionId> regions,
                select_regions(dag, shard.filter, from, "shard"));
+  PIPER_TRY(check_partition(dag, regions, shard.family, from, what, "shard.family"));
   for (const RegionId region : regions) {
-    for (const Annotated::Placement& place : dag.placements[index(region)]) {
-      if (!groups_in(shard.family, place.ranks)) {
-        Diagnostic wrong = error("shard.family",
-                                 from.plugin + ": " + what + ": the groups do not partition the " +
-                                     "place of " + describe(dag.model, region),
-                                 from.where);
-        const Provenance& placer = dag.origins[place.origin];
-        wrong.note("placed by " + placer.plugin, placer.where);
-        return fail(std::move(wrong));
-      }
-    }
     if (const std::uint32_t old = dag.sharding[index(region)]; old != Annotated::kNothing) {
-      const Provenance& first = dag.origins[dag.shardings[old].origin];
-      Diagnostic conflict = error(
-          "shard.conflict",
-          from.plugin + ": " + describe(dag.model, region) + " is already sharded", from.where);
-      conflict.note("first sharded by " + first.plugin, first.where);
-      return fail(std::move(conflict));
+      return fail(
+          already(dag, region, "sharded", "shard.conflict", from, dag.shardings[old].origin));
     }
   }
 
