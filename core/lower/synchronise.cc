@@ -44,6 +44,10 @@ class Synchroniser {
   std::uint32_t position(std::uint32_t task) const {
     return task - program_.streams[stream_of(task)].tasks.begin;
   }
+  // How many tasks of its stream have ended, counted over two periods, when this one has.
+  std::uint32_t done(std::uint32_t task, std::uint32_t period) const {
+    return position(task) + 1 + period * program_.streams[stream_of(task)].tasks.count;
+  }
   bool is_compute(std::uint32_t task) const {
     return program_.streams[stream_of(task)].kind == Stream::Kind::compute;
   }
@@ -192,9 +196,7 @@ class Synchroniser {
   // need_[s]: how many tasks of stream s, counted over two periods, must have ended.
   void need(std::uint32_t task, std::uint32_t period) {
     const std::uint32_t s = stream_of(task);
-    const std::uint32_t done =
-        position(task) + 1 + (period == 1 ? program_.streams[s].tasks.count : 0);
-    need_[s] = std::max(need_[s], done);
+    need_[s] = std::max(need_[s], done(task, period));
   }
 
   void need_users(std::uint32_t buffer, bool readers_too) {
@@ -209,10 +211,8 @@ class Synchroniser {
 
   void note_access(std::uint32_t buffer, std::uint32_t task, std::uint32_t period, bool write) {
     const std::uint32_t s = stream_of(task);
-    const std::uint32_t done =
-        position(task) + 1 + (period == 1 ? program_.streams[s].tasks.count : 0);
     last_access_[static_cast<std::size_t>(buffer) * (2 * streams()) + (write ? 0 : streams()) + s] =
-        done;
+        done(task, period);
   }
 
   // What `task` must come after: writers of what it reads, users of what it writes, edges, frees
@@ -298,7 +298,7 @@ class Synchroniser {
         collect_needs(t, period);
         add_waits(t, period, own);
         note_accesses(t, period);
-        own[s] = position(t) + 1 + (period == 1 ? program_.streams[s].tasks.count : 0);
+        own[s] = done(t, period);
       }
     }
   }
