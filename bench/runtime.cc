@@ -19,12 +19,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/report.h"
 #include "core/pipeline.h"
 #include "core/plugin/host.h"
 #include "runtime/data/loader.h"
@@ -33,7 +33,11 @@
 namespace piper {
 namespace {
 
-namespace fs = std::filesystem;
+using bench::least;
+using bench::median;
+using bench::must;
+using bench::now;
+using bench::Scratch;
 
 // The model of measured PyTorch runs: 8 layers of width 256, bytes, 8 micro-batches of 2 sequences
 // of 256.
@@ -47,54 +51,9 @@ struct Options {
   std::string python;
 };
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 void print(const std::string& metric, double value, const char* format, const std::string& target) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  std::printf("bench runtime %s = %s%s\n", metric.c_str(), text,
-              target.empty() ? "" : (" (target " + target + ")").c_str());
-  std::fflush(stdout);
+  bench::print("runtime", metric, value, format, target);
 }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-double least(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
-}
-
-template <typename T>
-T must(Expected<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "%s\n", to_string(result.error()).c_str());
-    std::exit(1);
-  }
-  return std::move(*result);
-}
-
-// A file of our own, in a folder that goes with the object.
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "piper_bench_XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Scratch() { fs::remove_all(path_); }
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
-
- private:
-  fs::path path_;
-};
 
 Job make_job(const Scratch& scratch, int pp) {
   std::string text =
@@ -355,7 +314,7 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const piper::Options options = piper::parse(argc, argv);
-  const piper::Scratch scratch;
+  const piper::bench::Scratch scratch;
   piper::check(scratch);
   piper::training(options, scratch);
   if (options.quickstart) {

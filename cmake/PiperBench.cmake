@@ -12,7 +12,7 @@ function(piper_add_bench name)
   endif()
 
   set(target "piper_bench_${name}")
-  add_executable(${target} ${arg_SOURCES})
+  add_executable(${target} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/bench/report.cc")
   target_link_libraries(${target} PRIVATE
     ${arg_LIBS} benchmark::benchmark $<IF:$<BOOL:${arg_TORCH}>,Piper::Runtime,Piper::Core>
     Piper::Paths piper_warnings)

@@ -1,0 +1,47 @@
+#include "bench/report.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+namespace piper::bench {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void print(const std::string& name, const std::string& metric, double value, const char* format,
+           const std::string& target) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  std::printf("bench %s %s = %s%s\n", name.c_str(), metric.c_str(), text,
+              target.empty() ? "" : (" (target " + target + ")").c_str());
+  std::fflush(stdout);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double least(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
+}
+
+Scratch::Scratch() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "piper_bench_XXXXXX").string();
+  path_ = mkdtemp(pattern.data());
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string Scratch::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path(name)) << text;
+  return path(name);
+}
+
+}  // namespace piper::bench

@@ -1,0 +1,49 @@
+// What the benchmarks share: their lines, their statistics, their files.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/diagnostic.h"
+
+namespace piper::bench {
+
+double now();  // seconds, steady
+
+// `bench NAME METRIC = VALUE (target TARGET)`; `format` is printf's for a double.
+void print(const std::string& name, const std::string& metric, double value, const char* format,
+           const std::string& target = "");
+
+double median(std::vector<double> values);
+double least(const std::vector<double>& values);
+
+// The value, or the end of the program with the error.
+template <typename T>
+T must(Expected<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "%s\n", to_string(result.error()).c_str());
+    std::exit(1);
+  }
+  return std::move(*result);
+}
+
+// A folder of our own, which goes with the object.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const;  // its path
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace piper::bench
