@@ -19,25 +19,35 @@ Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kin
   const ModelGraph& model = annotated.model;
   PIPER_ASSIGN(Dag tables, fuse(annotated, config, kind));
   PIPER_ASSIGN(Expanded expanded, expand(std::move(tables), annotated));
-  trace("expand", [&] { return print(expanded.dag, model); });
+  trace({"expand", model, &expanded.dag});
   PIPER_ASSIGN(const Dag dag, communicate(std::move(expanded), model, config.cost.model));
-  trace("communicate", [&] { return print(dag, model); });
+  trace({"communicate", model, &dag});
   PIPER_ASSIGN(const Timeline timeline,
                list_schedule(dag, model, {}, make_costs(dag, config.cost.model)));
   Plan plan = make_plan(dag, model, config, timeline);
-  trace("schedule", [&] { return print(plan, model); });
+  trace({"schedule", model, &plan});
   PIPER_TRY(verify(plan, model));
   return plan;
 }
 
 }  // namespace
 
+std::string print(const Phase& phase) {
+  struct Printer {
+    const ModelGraph& model;
+    std::string operator()(const Annotated* annotated) const { return print(*annotated); }
+    std::string operator()(const Dag* dag) const { return print(*dag, model); }
+    std::string operator()(const Plan* plan) const { return print(*plan, model); }
+  };
+  return std::visit(Printer{phase.model}, phase.value);
+}
+
 Expected<Plans> plan(const Config& config, const ModelGraph& model,
                      const std::vector<Proposal>& proposals, const Trace& trace) {
-  const Trace show = trace ? trace : [](std::string_view, const std::function<std::string()>&) {};
+  const Trace show = trace ? trace : [](const Phase&) {};
   PIPER_TRY(verify(model));
   PIPER_ASSIGN(const Annotated annotated, annotate(config, model, proposals));
-  show("directives", [&] { return print(annotated); });
+  show({"directives", annotated.model, &annotated});
   Plans plans;
   PIPER_ASSIGN(plans.train, lower(config, annotated, Plan::Kind::train, show));
   PIPER_ASSIGN(plans.evaluate, lower(config, annotated, Plan::Kind::evaluate, show));

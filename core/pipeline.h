@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "core/base/diagnostic.h"
 #include "core/config/config.h"
@@ -13,8 +14,20 @@
 
 namespace piper {
 
-// Called after every phase with its name and a printer of its result (`piper plan --after`).
-using Trace = std::function<void(std::string_view phase, const std::function<std::string()>& text)>;
+struct Annotated;
+struct Dag;
+
+// What the planner has after a phase (`piper plan --after`): directives, then, for the plan for
+// training and again for the one for evaluation, expand, communicate, schedule.
+struct Phase {
+  std::string_view name;
+  const ModelGraph& model;  // with the tags that directives added
+  std::variant<const Annotated*, const Dag*, const Plan*> value;
+};
+std::string print(const Phase& phase);
+
+// Called after every phase; what it is given lives until it returns.
+using Trace = std::function<void(const Phase&)>;
 
 // `proposals` are what the job's strategies said, in the order of the [[strategy]] tables.
 Expected<Plans> plan(const Config& config, const ModelGraph& model,

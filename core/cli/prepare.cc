@@ -46,17 +46,6 @@ std::string counted(std::int64_t count, const std::string& thing) {
   return std::to_string(count) + ' ' + thing + (count == 1 ? "" : hissing ? "es" : "s");
 }
 
-std::string strategies_text(const Config& config) {
-  std::string text;
-  for (const StrategyConfig& strategy : config.strategies) {
-    text += (text.empty() ? "" : ", ") + strategy.plugin;
-    if (strategy.name != strategy.plugin) {
-      text += " '" + strategy.name + "'";
-    }
-  }
-  return text.empty() ? "none" : text;
-}
-
 }  // namespace
 
 Expected<CheckedJob> check_job(const CommandLine& line) {
@@ -99,14 +88,29 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
   return job;
 }
 
+std::string mesh_text(const Config& config) {
+  std::string mesh;
+  for (const auto& [name, size] : config.mesh.axes) {
+    mesh += (mesh.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
+  }
+  return mesh;
+}
+
+std::string strategies_text(const Config& config) {
+  std::string text;
+  for (const StrategyConfig& strategy : config.strategies) {
+    text += (text.empty() ? "" : ", ") + strategy.plugin;
+    if (strategy.name != strategy.plugin) {
+      text += " '" + strategy.name + "'";
+    }
+  }
+  return text.empty() ? "none" : text;
+}
+
 std::string headline(const Job& job) {
   std::int64_t parameters = 0;
   for (const Parameter& parameter : job.model.parameters) {
     parameters += parameter.elements();
-  }
-  std::string mesh;
-  for (const auto& [name, size] : job.config.mesh.axes) {
-    mesh += (mesh.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
   }
   std::int64_t tasks = 0;
   for (const Program& program : job.plans.train.programs) {
@@ -117,7 +121,7 @@ std::string headline(const Job& job) {
   std::ostringstream text;
   text << "model       " << job.model.name << ", " << scaled(static_cast<double>(parameters))
        << " parameters, " << to_string(training.dtype) << '\n'
-       << "mesh        " << mesh << " = " << counted(plan.world, "rank") << " on "
+       << "mesh        " << mesh_text(job.config) << " = " << counted(plan.world, "rank") << " on "
        << job.config.device << '\n'
        << "step        " << counted(training.global_batch_size, "row") << " of "
        << counted(training.seq_len, "token") << ", "

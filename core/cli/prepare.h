@@ -34,4 +34,8 @@ Expected<ReadyJob> prepare_run(const CommandLine& line);
 // What a person wants to see before a run: model, mesh, strategies and the plan, a line each.
 std::string headline(const Job& job);
 
+// `pp 2 x dp 2`; `interleaved1f1b, zero 'inner'`, or `none`.
+std::string mesh_text(const Config& config);
+std::string strategies_text(const Config& config);
+
 }  // namespace piper
