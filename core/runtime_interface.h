@@ -55,6 +55,10 @@ class Runtime {
   // before train and verify.
   virtual Status check(const Config& config, const ModelGraph& model) = 0;
 
+  // Checks that this runtime can run both plans: runtime.unsupported. Called before train and
+  // verify.
+  virtual Status check_plans(const Job& job) = 0;
+
   // Blocks until the job has ended. An error is a failure while running (exit status 1).
   virtual Expected<TrainSummary> train(const Job& job, const TrainOptions& options) = 0;
   virtual Expected<VerifyReport> verify(const Job& job, const VerifyOptions& options) = 0;

@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/hf.h"
 #include "runtime/data/dataset.h"
+#include "runtime/exec/check_plan.h"
 #include "runtime/model/build.h"
 #include "runtime/train/train.h"
 #include "runtime/train/verify.h"
@@ -38,6 +39,11 @@ class TorchRuntime final : public Runtime {
       PIPER_TRY(check_data(config, model));
       return check_weights(config, model);
     });
+  }
+
+  Status check_plans(const Job& job) override {
+    PIPER_TRY(check_plan(job.plans.train, job.model));
+    return check_plan(job.plans.evaluate, job.model);
   }
 
   Expected<TrainSummary> train(const Job& job, const TrainOptions& options) override {

@@ -7,9 +7,16 @@
 namespace piper {
 namespace {
 
-// Data files and weights, where the job has a model that can use them.
-Status check_files(const Job& job) {
+// What the runtime says of a job that has a model: data files and weights must be sound, and what
+// it cannot run is warned of.
+Status check_runtime(const Job& job) {
   PIPER_ASSIGN(Runtime * runtime, open_runtime());
+  if (Status runs = runtime->check_plans(job); !runs) {
+    for (Diagnostic& diagnostic : runs.error()) {
+      diagnostic.severity = Severity::warning;
+    }
+    report(runs.error());
+  }
   return runtime->check(job.config, job.model);
 }
 
@@ -20,7 +27,7 @@ Exit check(const CommandLine& line) {
   }
   const bool can_run = job->config.model.graph.empty();
   if (can_run) {
-    if (const Status checked = check_files(*job); !checked) {
+    if (const Status checked = check_runtime(*job); !checked) {
       return report(checked.error(), Exit::refused);
     }
   }

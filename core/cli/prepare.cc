@@ -144,6 +144,7 @@ Expected<ReadyJob> prepare_run(const CommandLine& line) {
                       config.where("model.graph")));
   }
   PIPER_ASSIGN(ready.runtime, open_runtime());
+  PIPER_TRY(ready.runtime->check_plans(ready.job));
   PIPER_TRY(ready.runtime->check(ready.job.config, ready.job.model));
   std::cout << headline(ready.job) << std::flush;
   return ready;

@@ -1,171 +1,13 @@
 // piper_directive_api: what a plugin says, checked for form and turned into core's directives.
 // Whether a filter selects something, and whether directives go together, is for core/directives to
 // say.
+#include <algorithm>
 #include <array>
 
-#include "core/plugin/context.h"
+#include "core/plugin/api_read.h"
 
 namespace piper {
 namespace {
-
-constexpr std::size_t kFilterSize = PIPER_FIRST_SIZE(piper_filter, regions);
-constexpr std::size_t kConditionSize = PIPER_FIRST_SIZE(piper_condition, values);
-constexpr std::string_view kRegion = "REGION";
-
-piper_code bad_value(piper_ctx& ctx, const std::string& what, std::int64_t value) {
-  return ctx.refuse(PIPER_INVALID, "abi.value", what + ": unknown value " + std::to_string(value));
-}
-
-piper_code unsupported(piper_ctx& ctx, const std::string& what) {
-  return ctx.refuse(PIPER_UNSUPPORTED, "directive.unsupported",
-                    what + " is not supported by this version of Piper");
-}
-
-piper_code add(piper_ctx& ctx, decltype(Directive::what) what) {
-  ctx.proposal.directives.push_back({std::move(what), ctx.proposal.from});
-  return PIPER_OK;
-}
-
-piper_code read_condition(piper_ctx& ctx, const std::string& what, const piper_condition& given,
-                          Condition& out) {
-  constexpr std::array<std::pair<Condition::Kind, std::size_t>, 5> kinds{
-      {{Condition::Kind::equals, 1},
-       {Condition::Kind::in_set, 0},
-       {Condition::Kind::in_range, 2},
-       {Condition::Kind::present, 0},
-       {Condition::Kind::absent, 0}}};
-  if (given.kind < 0 || static_cast<std::size_t>(given.kind) >= kinds.size()) {
-    return bad_value(ctx, what + ": condition", given.kind);
-  }
-  std::string tag;
-  if (!ctx.read("filter: tag", given.tag, tag) ||
-      !ctx.check_span("filter: values", given.values, sizeof(std::uint32_t))) {
-    return PIPER_INVALID;
-  }
-  const auto [kind, count] = kinds[static_cast<std::size_t>(given.kind)];
-  if (tag.empty() || tag == kRegion) {
-    return ctx.refuse(PIPER_INVALID, "abi.value",
-                      what + ": expected the name of a tag, got '" + tag + "'");
-  }
-  if (kind != Condition::Kind::in_set && given.values.count != count) {
-    return ctx.refuse(PIPER_INVALID, "abi.value",
-                      what + ": expected " + std::to_string(count) + " values for tag '" + tag +
-                          "', got " + std::to_string(given.values.count));
-  }
-  out = {std::move(tag), kind, {}};
-  for (std::uint64_t i = 0; i < given.values.count; ++i) {
-    out.values.push_back(element<std::uint32_t>(given.values, i));
-  }
-  return PIPER_OK;
-}
-
-piper_code read_regions(piper_ctx& ctx, const std::string& what, const piper_span& given,
-                        Filter& out) {
-  if (!ctx.check_span("filter: regions", given, sizeof(piper_region))) {
-    return PIPER_INVALID;
-  }
-  Condition condition{std::string(kRegion), Condition::Kind::in_set, {}};
-  for (std::uint64_t i = 0; i < given.count; ++i) {
-    const std::size_t region =
-        handle_index(element<piper_region>(given, i).bits, ctx.generation, ctx.view->region_count);
-    if (region == ctx.view->region_count) {
-      return ctx.refuse(PIPER_STALE, "abi.stale_handle",
-                        what + ": the region is none that this call of plan has got");
-    }
-    condition.values.push_back(static_cast<std::uint32_t>(region));
-  }
-  if (given.count > 0) {
-    std::sort(condition.values.begin(), condition.values.end());
-    out.conditions.push_back(std::move(condition));
-  }
-  return PIPER_OK;
-}
-
-piper_code convert(piper_ctx& ctx, const std::string& what, const piper_filter& given,
-                   Filter& out) {
-  constexpr std::uint32_t all = PIPER_PASS_BIT(PIPER_UPDATE) * 2 - 1;
-  if ((given.passes & ~all) != 0) {
-    return bad_value(ctx, what + ": passes", given.passes);
-  }
-  std::vector<piper_condition> conditions;
-  if (!ctx.read_all("filter: conditions", given.conditions, kConditionSize, conditions)) {
-    return PIPER_INVALID;
-  }
-  for (const piper_condition& condition : conditions) {
-    out.conditions.emplace_back();
-    if (const piper_code code = read_condition(ctx, what, condition, out.conditions.back());
-        code != PIPER_OK) {
-      return code;
-    }
-  }
-  for (std::uint32_t pass = 0; pass <= static_cast<std::uint32_t>(PIPER_UPDATE); ++pass) {
-    if ((given.passes & PIPER_PASS_BIT(pass)) != 0) {
-      out.passes.push_back(static_cast<Pass>(pass));
-    }
-  }
-  return read_regions(ctx, what, given.regions, out);
-}
-
-// The filter that a directive points to.
-piper_code read_filter(piper_ctx& ctx, const std::string& what, const piper_filter* given,
-                       Filter& out) {
-  if (!ctx.read((what + ": filter").c_str(), given, kFilterSize)) {
-    return PIPER_INVALID;
-  }
-  return convert(ctx, what, complete(given), out);
-}
-
-piper_code read_family(piper_ctx& ctx, const std::string& what, piper_ranks given, Family& out) {
-  const std::size_t count = ctx.view->families.size();
-  const std::size_t place = handle_index(given.bits, ctx.generation, count);
-  if (place == count) {
-    return ctx.refuse(PIPER_STALE, "abi.stale_handle",
-                      what + ": the family of ranks is none that this call of plan has got");
-  }
-  out.groups = ctx.view->families[place];
-  return PIPER_OK;
-}
-
-piper_code check_one_group(piper_ctx& ctx, const std::string& what, const Family& family) {
-  if (family.groups.size() == 1) {
-    return PIPER_OK;
-  }
-  return ctx.refuse(PIPER_ERROR, "directive.family",
-                    what + ": expected a family of one group of ranks, got " +
-                        std::to_string(family.groups.size()));
-}
-
-// The one group of a family.
-piper_code read_group(piper_ctx& ctx, const std::string& what, piper_ranks given, Ranks& out) {
-  Family family;
-  if (const piper_code code = read_family(ctx, what, given, family); code != PIPER_OK) {
-    return code;
-  }
-  if (const piper_code code = check_one_group(ctx, what, family); code != PIPER_OK) {
-    return code;
-  }
-  out = std::move(family.groups[0]);
-  return PIPER_OK;
-}
-
-piper_code read_stream(piper_ctx& ctx, piper_str given, std::string& out) {
-  std::string name;
-  if (!ctx.read("stream", given, name)) {
-    return PIPER_INVALID;
-  }
-  if (!name.empty()) {
-    out = std::move(name);
-  }
-  return PIPER_OK;
-}
-
-// Runs steps until one fails.
-template <typename... Steps>
-piper_code in_turn(Steps&&... steps) {
-  piper_code code = PIPER_OK;
-  static_cast<void>((((code = steps()) == PIPER_OK) && ...));
-  return code;
-}
 
 bool may_claim(const piper_ctx& ctx, const std::string& axis) {
   const std::vector<Option>& options = ctx.view->strategy.options;
@@ -242,7 +84,7 @@ piper_code PIPER_CALL split(piper_ctx* ctx, const piper_split* given) {
       return bad_value(c, "split: n", 0);
     }
     directive.n = given->n;
-    return in_turn([&] { return read_stream(c, given->dim, directive.dim); },
+    return in_turn([&] { return read_name(c, given->dim, directive.dim); },
                    [&] { return read_filter(c, "split", given->filter, directive.filter); },
                    [&] { return add(c, std::move(directive)); });
   });
@@ -268,7 +110,7 @@ piper_code PIPER_CALL place(piper_ctx* ctx, const piper_place* given) {
     }
     return in_turn([&] { return read_filter(c, "place", given->filter, directive.filter); },
                    [&] { return read_group(c, "place", given->ranks, directive.ranks); },
-                   [&] { return read_stream(c, given->stream, directive.stream); },
+                   [&] { return read_name(c, given->stream, directive.stream); },
                    [&] { return add(c, std::move(directive)); });
   });
 }
@@ -301,16 +143,6 @@ piper_code read_policy(piper_ctx& ctx, const piper_replicate& given, ReplicateDi
   return PIPER_OK;
 }
 
-// What the planner can lower and the runtime cannot run.
-piper_code check_runs(piper_ctx& ctx, const piper_replicate& given) {
-  if (given.shard != 0 || given.present != 0 || given.keep_gathered != 0 || given.reduce != 0 ||
-      given.gather_stream.len > 0) {
-    return unsupported(
-        ctx, "replicate with sharding, buckets, prefetch or a reduction other than the default");
-  }
-  return PIPER_OK;
-}
-
 piper_code PIPER_CALL replicate(piper_ctx* ctx, const piper_replicate* given) {
   return planning(ctx, "replicate", [&](piper_ctx& c) -> piper_code {
     ReplicateDirective directive;
@@ -318,12 +150,10 @@ piper_code PIPER_CALL replicate(piper_ctx* ctx, const piper_replicate* given) {
       return PIPER_INVALID;
     }
     return in_turn([&] { return read_policy(c, *given, directive); },
-                   [&] { return check_runs(c, *given); },
                    [&] { return read_filter(c, "replicate", given->filter, directive.filter); },
                    [&] { return read_family(c, "replicate", given->ranks, directive.family); },
-                   [&] { return check_one_group(c, "replicate", directive.family); },
-                   [&] { return read_stream(c, given->reduce_stream, directive.reduce_stream); },
-                   [&] { return read_stream(c, given->gather_stream, directive.gather_stream); },
+                   [&] { return read_name(c, given->reduce_stream, directive.reduce_stream); },
+                   [&] { return read_name(c, given->gather_stream, directive.gather_stream); },
                    [&] { return add(c, std::move(directive)); });
   });
 }
@@ -337,77 +167,14 @@ piper_code PIPER_CALL shard(piper_ctx* ctx, const piper_shard* given) {
     if (given->kind != PIPER_SHARD_EXPERTS) {
       return bad_value(c, "shard: kind", given->kind);
     }
-    // The runtime cannot run experts.
-    return in_turn([&] { return unsupported(c, "shard"); },
-                   [&] { return read_filter(c, "shard", given->filter, directive.filter); },
+    return in_turn([&] { return read_filter(c, "shard", given->filter, directive.filter); },
                    [&] { return read_family(c, "shard", given->ranks, directive.family); },
-                   [&] { return read_stream(c, given->stream, directive.stream); },
+                   [&] { return read_name(c, given->stream, directive.stream); },
                    [&] { return add(c, std::move(directive)); });
   });
 }
 
-piper_code PIPER_CALL order(piper_ctx* ctx, const piper_order* given) {
-  return planning(ctx, "order", [&](piper_ctx& c) -> piper_code {
-    OrderDirective directive;
-    std::vector<piper_order_group> groups;
-    if (!c.read("order", given, PIPER_FIRST_SIZE(piper_order, groups)) ||
-        !c.read_all("order: groups", given->groups, PIPER_FIRST_SIZE(piper_order_group, filters),
-                    groups)) {
-      return PIPER_INVALID;
-    }
-    for (const piper_order_group& group : groups) {
-      std::vector<piper_filter> filters;
-      if (!c.read_all("order: filters", group.filters, kFilterSize, filters)) {
-        return PIPER_INVALID;
-      }
-      directive.groups.emplace_back();
-      for (const piper_filter& filter : filters) {
-        directive.groups.back().emplace_back();
-        if (const piper_code code = convert(c, "order", filter, directive.groups.back().back());
-            code != PIPER_OK) {
-          return code;
-        }
-      }
-    }
-    return add(c, std::move(directive));
-  });
-}
-
-piper_code PIPER_CALL order_chain(piper_ctx* ctx, piper_ranks ranks, const piper_action* actions,
-                                  std::uint64_t count, std::uint64_t stride) {
-  return planning(ctx, "order_chain", [&](piper_ctx& c) -> piper_code {
-    OrderChainDirective directive;
-    const piper_span span{actions, count, stride};
-    if (!c.check_span("order_chain: actions", span, sizeof(piper_action))) {
-      return PIPER_INVALID;
-    }
-    if (const piper_code code = read_group(c, "order_chain", ranks, directive.ranks);
-        code != PIPER_OK) {
-      return code;
-    }
-    directive.actions.reserve(static_cast<std::size_t>(count));
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const auto action = element<piper_action>(span, i);
-      if (action.pass >= static_cast<std::uint32_t>(PIPER_UPDATE)) {
-        return bad_value(c, "order_chain: pass", action.pass);
-      }
-      if (action.overlap != 0) {
-        return unsupported(c, "order_chain with overlap");
-      }
-      directive.actions.push_back(
-          {action.stage, action.microbatch, static_cast<Pass>(action.pass), action.overlap});
-    }
-    return add(c, std::move(directive));
-  });
-}
-
 }  // namespace
-
-static_assert(static_cast<piper_pass>(Pass::forward) == PIPER_FORWARD);
-static_assert(static_cast<piper_pass>(Pass::backward) == PIPER_BACKWARD);
-static_assert(static_cast<piper_pass>(Pass::backward_input) == PIPER_BACKWARD_INPUT);
-static_assert(static_cast<piper_pass>(Pass::backward_weight) == PIPER_BACKWARD_WEIGHT);
-static_assert(static_cast<piper_pass>(Pass::update) == PIPER_UPDATE);
 
 const piper_directive_api& directive_api() {
   static constexpr piper_directive_api table{sizeof(piper_directive_api),

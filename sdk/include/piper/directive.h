@@ -90,8 +90,7 @@ typedef struct piper_claim {
 } piper_claim;
 
 /* Every function is [plan]. PIPER_INVALID: a NULL, a struct_size below the first version's, an
- * unknown enum value or bit; PIPER_STALE: a region or family that is not of this plan;
- * PIPER_UNSUPPORTED: directive.unsupported. */
+ * unknown enum value or bit; PIPER_STALE: a region or family that is not of this plan. */
 typedef struct piper_directive_api {
   uint32_t struct_size;
   uint32_t reserved;

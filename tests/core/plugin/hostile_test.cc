@@ -130,12 +130,6 @@ const Case kCases[] = {
     {"own_thread",
      "job.toml:7:1: error: own_thread: calls the host outside of plan, or on a thread of its own "
      "[plugin.wrong_state]"},
-    {"unsupported",
-     "job.toml:7:1: error: unsupported: shard is not supported by this version of Piper "
-     "[directive.unsupported]\n"
-     "job.toml:7:1: error: unsupported: replicate with sharding, buckets, prefetch or a reduction "
-     "other than the default is not "
-     "supported by this version of Piper [directive.unsupported]"},
     {"invented_handles",
      "job.toml:7:1: error: invented_handles: tag: the region is none that this call of plan has "
      "got [abi.stale_handle]\n"

@@ -68,9 +68,18 @@ void plan(Job& job) {
   job.split_backward(Filter().present("layer").absent("EP"));
   job.tag(Filter().in("layer", {0, 2}).range("layer", 0, 1), "EVEN", 7);
   job.place(Filter().equals("EVEN", 7), job.of({1, 0}, 2), "side");
-  job.replicate(Filter(), job.group(job.along({"dp"}), 0));
+  piper_replicate policy{};
+  policy.shard = PIPER_SHARD_OPTIMIZER | PIPER_SHARD_GRADS | PIPER_SHARD_PARAMS;
+  policy.present = PIPER_REPLICATE_PREFETCH | PIPER_REPLICATE_BUCKET_BYTES;
+  policy.prefetch = 2;
+  policy.bucket_bytes = 4096;
+  policy.keep_gathered = PIPER_EACH_STEP;
+  job.replicate(Filter().absent("EP"), job.of({0, 1}, 1), policy);
+  job.shard(Filter().present("EP"), job.along({"dp"}), "ep");
   job.order({{Filter().equals("MB", 0).pass(PIPER_FORWARD)},
              {Filter().equals("MB", 1).pass(PIPER_FORWARD).pass(PIPER_BACKWARD)}});
+  job.order_chain(job.at({}),
+                  {{0, 0, PIPER_FORWARD, 0}, {0, 1, PIPER_FORWARD, 1}, {0, 0, PIPER_BACKWARD, 1}});
   job.split(Filter(), "MB", 3);
 }
 

@@ -1,0 +1,83 @@
+#include "runtime/exec/check_plan.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "runtime/exec/describe.h"
+
+namespace piper {
+namespace {
+
+// As runtime/tasks/make_task.cc.
+bool has_task(Op op) {
+  switch (op) {
+    case Op::input:
+    case Op::forward:
+    case Op::backward:
+    case Op::backward_input:
+    case Op::backward_weight:
+    case Op::send:
+    case Op::recv:
+    case Op::all_reduce:
+    case Op::token_count:
+    case Op::loss_report:
+    case Op::grad_norm:
+    case Op::update:
+      return true;
+    default:
+      return false;
+  }
+}
+
+enum class Obstacle : std::uint8_t { none, operation, groups };
+
+Obstacle obstacle(const Plan& plan, const Task& task) {
+  if (!has_task(task.op)) {
+    return Obstacle::operation;
+  }
+  const bool in_groups =
+      valid(task.communicator) && plan.communicators[index(task.communicator)].group_size != 0;
+  return in_groups ? Obstacle::groups : Obstacle::none;
+}
+
+struct Found {
+  const Task* first = nullptr;
+  std::size_t count = 0;
+};
+
+Diagnostic refusal(const Plan& plan, const ModelGraph& model, Obstacle obstacle,
+                   std::uint32_t origin, const Found& found) {
+  const Provenance& from = plan.origins[origin];
+  const std::string more =
+      found.count > 1 ? " and " + std::to_string(found.count - 1) + " more" : "";
+  return error("runtime.unsupported",
+               from.plugin + ": this version of the runtime cannot run " +
+                   describe(plan, model, *found.first) + " (node " +
+                   std::to_string(index(found.first->node)) + more + ")" +
+                   (obstacle == Obstacle::groups ? " over several groups of a place" : ""),
+               from.where);
+}
+
+}  // namespace
+
+Status check_plan(const Plan& plan, const ModelGraph& model) {
+  std::map<std::tuple<Obstacle, Op, std::uint32_t>, Found> obstacles;  // by op and origin
+  for (const Program& program : plan.programs) {
+    for (const Task& task : program.tasks) {
+      if (const Obstacle met = obstacle(plan, task); met != Obstacle::none) {
+        Found& found = obstacles[{met, task.op, plan.origin_of_node[index(task.node)]}];
+        found.first = found.first == nullptr ? &task : found.first;
+        ++found.count;
+      }
+    }
+  }
+  Diagnostics refusals;
+  for (const auto& [kind, found] : obstacles) {
+    refusals.push_back(refusal(plan, model, std::get<0>(kind), std::get<2>(kind), found));
+  }
+  return refusals.empty() ? Status{} : Status{fail(std::move(refusals))};
+}
+
+}  // namespace piper

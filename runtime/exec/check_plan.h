@@ -1,0 +1,15 @@
+// What this runtime can run. The planner plans and proves more.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/ir/model_graph.h"
+#include "core/plan/plan.h"
+
+namespace piper {
+
+// Refuses plans with operations that have no task here, or collectives of several groups: an error
+// for each kind of operation and directive, with the first such node, at the directive. Code:
+// runtime.unsupported.
+Status check_plan(const Plan& plan, const ModelGraph& model);
+
+}  // namespace piper

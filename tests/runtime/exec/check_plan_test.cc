@@ -1,0 +1,49 @@
+#include "runtime/exec/check_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/sharded_toy.h"
+
+namespace piper {
+namespace {
+
+std::string refusal(const test::ShardedShape& shape) {
+  const test::ShardedJob job = test::sharded_job(shape);
+  const auto plans = plan(job);
+  const Status status = check_plan(plans.value().train, job.model);
+  return status ? "" : to_string(status.error());
+}
+
+TEST(CheckPlan, AcceptsWhatTheRuntimeRuns) {
+  EXPECT_EQ(refusal({.zero = 0, .split_backward = true}), "");
+}
+
+TEST(CheckPlan, AcceptsOverlapGroupsWhichAreOnlyAnOrder) {
+  EXPECT_EQ(refusal({.microbatches = 4, .zero = 0, .overlap = true}), "");
+}
+
+TEST(CheckPlan, RefusesShardingNamingOperationNodeAndDirective) {
+  EXPECT_EQ(refusal({.pp = 1, .microbatches = 2, .zero = 2, .bucket_bytes = 0}),
+            "job.toml:7:1: error: toy: this version of the runtime cannot run reduce_scatter of "
+            "bucket 0 (node 6) [runtime.unsupported]\n"
+            "job.toml:7:1: error: toy: this version of the runtime cannot run all_gather of bucket "
+            "0 (node 9) [runtime.unsupported]");
+}
+
+TEST(CheckPlan, RefusesExperts) {
+  EXPECT_EQ(refusal({.pp = 1, .dp = 2, .microbatches = 1, .zero = 0, .ep = 2}),
+            "job.toml:7:1: error: toy: this version of the runtime cannot run all_to_all (node 12 "
+            "and 7 more) [runtime.unsupported]");
+}
+
+TEST(CheckPlan, RefusesAReductionOverSeveralGroups) {
+  const std::string text = refusal({.pp = 1, .dp = 4, .microbatches = 1, .zero = 1, .hybrid = 2});
+
+  EXPECT_NE(text.find("cannot run all_reduce of bucket 5 (node 25 and 5 more) over several groups "
+                      "of a place [runtime.unsupported]"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace piper
