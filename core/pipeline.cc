@@ -4,6 +4,7 @@
 
 #include "core/directives/annotate.h"
 #include "core/lower/communicate.h"
+#include "core/lower/dag_text.h"
 #include "core/lower/expand.h"
 #include "core/lower/fuse.h"
 #include "core/lower/list_schedule.h"
@@ -19,7 +20,7 @@ Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kin
   const ModelGraph& model = annotated.model;
   PIPER_ASSIGN(Dag tables, fuse(annotated, config, kind));
   PIPER_ASSIGN(Expanded expanded, expand(std::move(tables), annotated));
-  trace({"expand", model, &expanded.dag});
+  trace({"expand", model, &expanded});
   PIPER_ASSIGN(const Dag dag, communicate(std::move(expanded), model, config.cost.model));
   trace({"communicate", model, &dag});
   PIPER_ASSIGN(const Timeline timeline,
@@ -36,6 +37,7 @@ std::string print(const Phase& phase) {
   struct Printer {
     const ModelGraph& model;
     std::string operator()(const Annotated* annotated) const { return print(*annotated); }
+    std::string operator()(const Expanded* expanded) const { return print(*expanded, model); }
     std::string operator()(const Dag* dag) const { return print(*dag, model); }
     std::string operator()(const Plan* plan) const { return print(*plan, model); }
   };

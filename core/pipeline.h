@@ -16,13 +16,14 @@ namespace piper {
 
 struct Annotated;
 struct Dag;
+struct Expanded;
 
 // What the planner has after a phase (`piper plan --after`): directives, then, for the plan for
 // training and again for the one for evaluation, expand, communicate, schedule.
 struct Phase {
   std::string_view name;
   const ModelGraph& model;  // with the tags that directives added
-  std::variant<const Annotated*, const Dag*, const Plan*> value;
+  std::variant<const Annotated*, const Expanded*, const Dag*, const Plan*> value;
 };
 std::string print(const Phase& phase);
 

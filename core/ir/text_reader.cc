@@ -129,6 +129,20 @@ void TextReader::expect(std::string_view token) {
   }
 }
 
+void TextReader::skip_past(std::string_view token) {
+  if (!ok()) {
+    return;
+  }
+  const std::size_t line_end = std::min(text_.find('\n', position_), text_.size());
+  const std::size_t at = text_.substr(0, line_end).find(token, position_);
+  if (at == std::string_view::npos) {
+    expected("'" + std::string(token) + "' on this line");
+    return;
+  }
+  token_ = at;
+  position_ = at + token.size();
+}
+
 bool TextReader::at_end_of_line() {
   if (!ok()) {
     return true;

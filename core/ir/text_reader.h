@@ -29,6 +29,7 @@ class TextReader {
 
   bool at_end() const { return !ok() || position_ == text_.size(); }
   std::uint32_t line() const { return line_; }
+  std::size_t size() const { return text_.size(); }  // of the whole text, in bytes
   Location here() const;  // of the token that was read last
 
   // Skips spaces; true, and read, if the line goes on with exactly this text (a word ends at a
@@ -38,6 +39,7 @@ class TextReader {
   bool peek(std::string_view token);
   bool accept_sigil(char sigil);  // a character right before a number, as in `m3`
   bool at_number();
+  void skip_past(std::string_view token);  // of this line; what lies before it is not looked at
   void end_of_line();
   bool at_end_of_line();
 

@@ -130,10 +130,10 @@ bool computes_gradient(const Dag& dag, ValueId value, ChunkId chunk);
 // Is the value made or used by experts on one side, and not on the other?
 bool routes(const Dag& dag, ChunkId maker, ChunkId user);
 
-// `1F3 @1`, `send v4 mb 3 @0`, ... for messages and pictures.
+// `1F3@1`, `send %4 m3@0`: its name (plan/node_name.h).
 std::string describe(const Dag& dag, const ModelGraph& model, NodeId node);
 
-// One line a node with its predecessors. For `piper plan --after`.
+// dag_text.h describes it.
 std::string print(const Dag& dag, const ModelGraph& model);
 
 // Adjacency in one direction, built once after the last edge.

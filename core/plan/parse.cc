@@ -2,6 +2,7 @@
 
 #include "core/ir/text_reader.h"
 #include "core/plan/names.h"
+#include "core/plan/tables_text.h"
 #include "core/plan/text.h"
 
 namespace piper {
@@ -9,9 +10,25 @@ namespace {
 
 class PlanParser {
  public:
-  PlanParser(std::string_view text, const std::string& source) : in_(text, source, "plan.syntax") {}
+  PlanParser(TextReader& in, Plan& plan) : in_(in), plan_(plan) {}
 
-  Expected<Plan> parse() {
+  void parse() {
+    in_.expect("piper-plan");
+    if (const std::uint32_t version = in_.number(); in_.ok() && version != 1) {
+      in_.refuse("expected version 1 of the text of a plan, got " + std::to_string(version),
+                 "plan.version");
+    }
+    in_.end_of_line();
+    tables();
+    while (in_.ok() && in_.accept("program")) {
+      program();
+    }
+    if (!in_.at_end()) {
+      in_.expected("the next item of a plan");
+    }
+  }
+
+  void tables() {
     header();
     lines("tag", plan_.tag_names, [&](std::string& name) { name = in_.word(); });
     lines("origin", plan_.origins, [&](Provenance& origin) {
@@ -22,26 +39,10 @@ class PlanParser {
     lines("chunk", plan_.chunks, [&](Chunk& item) { chunk(item); });
     lines("bucket", plan_.buckets, [&](Bucket& item) { bucket(item); });
     lines("communicator", plan_.communicators, [&](Communicator& item) { communicator(item); });
-    while (in_.ok() && in_.accept("program")) {
-      program();
-    }
-    if (!in_.at_end()) {
-      in_.expected("the next item of a plan");
-    }
-    if (!in_.ok()) {
-      return fail(in_.take_error());
-    }
-    return std::move(plan_);
   }
 
  private:
   void header() {
-    in_.expect("piper-plan");
-    if (const std::uint32_t version = in_.number(); in_.ok() && version != 1) {
-      in_.refuse("expected version 1 of the text of a plan, got " + std::to_string(version),
-                 "plan.version");
-    }
-    in_.end_of_line();
     plan_.kind = in_.accept("evaluate") ? Plan::Kind::evaluate : Plan::Kind::train;
     if (plan_.kind == Plan::Kind::train) {
       in_.expect("train");
@@ -91,14 +92,16 @@ class PlanParser {
   }
 
   void nodes() {
-    constexpr std::uint32_t kMostNodes = std::uint32_t{1} << 28;
+    // A node has a line of its own.
+    const std::size_t most = in_.size();
     while (in_.ok() && in_.accept("nodes")) {
       while (in_.ok() && !in_.at_end_of_line()) {
         const std::uint32_t origin = in_.number();
         in_.expect("*");
         const std::uint32_t count = in_.number();
-        if (count > kMostNodes - plan_.origin_of_node.size()) {
-          in_.refuse("expected at most " + std::to_string(kMostNodes) + " nodes");
+        if (in_.ok() && count > most - plan_.origin_of_node.size()) {
+          in_.refuse("expected no more nodes than the text has lines, got " +
+                     std::to_string(count) + " more");
           return;
         }
         plan_.origin_of_node.insert(plan_.origin_of_node.end(), count, origin);
@@ -301,15 +304,24 @@ class PlanParser {
     task.records = in_.accept("records");
   }
 
-  TextReader in_;
-  Plan plan_;
+  TextReader& in_;
+  Plan& plan_;
 };
 
 }  // namespace
 
+void read_tables(TextReader& in, Plan& plan) {
+  PlanParser(in, plan).tables();
+}
+
 Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model,
                           const std::string& source) {
-  PIPER_ASSIGN(Plan plan, PlanParser(text, source).parse());
+  TextReader in(text, source, "plan.syntax");
+  Plan plan;
+  PlanParser(in, plan).parse();
+  if (!in.ok()) {
+    return fail(in.take_error());
+  }
   if (auto difference = first_difference(text, print(plan, model), source, "plan.syntax")) {
     return fail(std::move(*difference));
   }

@@ -3,6 +3,7 @@
 
 #include "core/ir/text_reader.h"
 #include "core/plan/names.h"
+#include "core/plan/tables_text.h"
 #include "core/plan/text.h"
 #include "core/plan/text_writer.h"
 
@@ -18,7 +19,22 @@ class PlanPrinter {
       : plan_(plan), model_(model), out_(sink) {}
 
   void print() {
-    out_ << "piper-plan 1\n" << (plan_.kind == Plan::Kind::train ? "train" : "evaluate");
+    out_ << "piper-plan 1\n";
+    tables();
+    for (std::size_t id = 0; id < plan_.programs.size(); ++id) {
+      program(number(id), plan_.programs[id]);
+    }
+    out_.flush();
+  }
+
+  void print_tables() {
+    tables();
+    out_.flush();
+  }
+
+ private:
+  void tables() {
+    out_ << (plan_.kind == Plan::Kind::train ? "train" : "evaluate");
     out_ << " world " << plan_.world << " microbatches " << plan_.microbatches << " rows "
          << plan_.global_rows << '\n';
     const std::vector<std::string>& names =
@@ -36,13 +52,8 @@ class PlanPrinter {
     for (std::size_t id = 0; id < plan_.communicators.size(); ++id) {
       communicator(number(id), plan_.communicators[id]);
     }
-    for (std::size_t id = 0; id < plan_.programs.size(); ++id) {
-      program(number(id), plan_.programs[id]);
-    }
-    out_.flush();
   }
 
- private:
   static std::uint32_t number(std::size_t value) { return static_cast<std::uint32_t>(value); }
 
   template <typename Items>
@@ -270,6 +281,13 @@ std::string print(const Plan& plan, const ModelGraph& model) {
   }
   text.reserve(lines * 100);
   print_to(plan, model, [&text](std::string_view piece) { text += piece; });
+  return text;
+}
+
+std::string print_tables(const Plan& plan, const ModelGraph& model) {
+  std::string text;
+  const auto sink = [&text](std::string_view piece) { text += piece; };
+  PlanPrinter(plan, model, sink).print_tables();
   return text;
 }
 

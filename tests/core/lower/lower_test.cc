@@ -293,9 +293,9 @@ TEST(Chain, RefusesABackwardBeforeItsForwardWithTheCycle) {
   ASSERT_FALSE(plans);
   EXPECT_EQ(to_string(plans.error()),
             "error: the orders and the data they need form a cycle [order.cycle]\n"
-            "note: 0F0 @0, which comes before\n"
-            "note: 0B0 @0, which comes before\n"
-            "note: 0F0 @0 again");
+            "note: 0F0@0, which comes before\n"
+            "note: 0B0@0, which comes before\n"
+            "note: 0F0@0 again");
 }
 
 TEST(Order, PutsGroupsOneAfterAnother) {
