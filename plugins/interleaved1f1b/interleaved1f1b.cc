@@ -1,101 +1,100 @@
-// Pipeline parallelism with one stage a rank: cuts the model along its layers, places stage s on
-// the ranks with coordinate s of the axis, and orders each stage's micro-batches.
-#include <piper/strategy.hpp>
-
-#include <string>
-#include <vector>
-
-#include "partition.h"
-#include "schedule.h"
+// Pipeline parallelism in which every backward is whole: GPipe, breadth first, 1F1B, interleaved
+// 1F1B.
+#include "interleave.h"
+#include "pipeline.h"
+#include "schedules.h"
 
 namespace interleaved1f1b {
 namespace {
 
-using piper::sdk::Axis;
-using piper::sdk::Filter;
+using pipeline::each_rank;
+using pipeline::kAnyNumber;
+using pipeline::Layout;
+using pipeline::Schedule;
 using piper::sdk::Job;
 
-std::vector<Unit> units_of(const Job& job) {
-  std::vector<std::optional<std::uint32_t>> layers;
-  std::vector<std::int64_t> costs;
-  for (const piper_region_info& region : job.regions()) {
-    layers.push_back(job.tag_of(region, "layer"));
-    costs.push_back(region.flops.per_row * job.rows() + region.flops.fixed);
-  }
-  return make_units(layers, costs);
+constexpr Schedule kSchedules[] = {
+    {"gpipe", Layout::loop, 1, 1, [](const Shape& s) { return each_rank(s, gpipe); }},
+    {"looped_bfs", Layout::loop, 1, kAnyNumber,
+     [](const Shape& s) { return each_rank(s, looped_bfs); }},
+    {"1f1b", Layout::loop, 1, 1,
+     [](const Shape& s) { return each_rank(s, one_forward_one_backward); }},
+    {"interleaved", Layout::loop, 1, kAnyNumber, nullptr},  // has options of its own
+};
+
+// What PyTorch or Megatron-LM take.
+bool is_legal(const Shape& shape, std::uint32_t group) {
+  return group > 0 && (group == pipeline::equal_groups(shape) || pipeline::is_group(shape, group));
 }
 
-// The first unit of each stage, as the job says.
-std::vector<std::size_t> given_boundaries(const Job& job, const std::vector<Unit>& units,
-                                          const Axis& axis) {
-  const auto given = job.get_i64_list("boundaries");
-  const std::string rule = "boundaries";
-  if (given.size() != axis.size) {
-    job.fail(rule,
-             "expected one boundary a stage, " + std::to_string(axis.size) + " in all, got " +
-                 std::to_string(given.size()),
-             given.empty() ? axis.where : given[0].where);
-  }
-  std::vector<std::size_t> firsts;
-  for (const auto& boundary : given) {
-    const std::size_t from = firsts.empty() ? 0 : firsts.back() + 1;
-    std::size_t unit = from;
-    while (unit < units.size() && units[unit].layer != boundary.value) {
-      ++unit;
+// The legal group size that is closest to `wanted`: M is legal in any case.
+std::uint32_t nearest_group(const Shape& shape, std::int64_t wanted) {
+  std::uint32_t nearest = shape.microbatches;
+  for (std::uint32_t group = shape.microbatches; group > 0; --group) {
+    const auto distance = [&](std::uint32_t g) { return std::abs(wanted - std::int64_t{g}); };
+    if (is_legal(shape, group) && distance(group) <= distance(nearest)) {
+      nearest = group;
     }
-    if (unit == units.size() || (firsts.empty() && unit != 0)) {
-      const std::string expected =
-          firsts.empty() ? "the first layer, " + std::to_string(units[0].layer)
-                         : "a layer after " + std::to_string(given[firsts.size() - 1].value);
-      job.fail(rule, "expected " + expected + ", got " + std::to_string(boundary.value),
-               boundary.where);
-    }
-    firsts.push_back(unit);
   }
-  return firsts;
+  return nearest;
 }
 
-// The first unit of each stage.
-std::vector<std::size_t> cut(const Job& job, const std::vector<Unit>& units, const Axis& axis) {
-  if (axis.size > units.size()) {
-    job.fail("stages",
-             "expected at most " + std::to_string(units.size()) +
-                 " stages, one a layer of the model, got " + std::string(axis.name) + " = " +
-                 std::to_string(axis.size),
-             axis.where);
+// Option `group_size`; without it PyTorch's, or, where that is none, the smallest of Megatron-LM's.
+std::uint32_t group_size(const Job& job, const Shape& shape) {
+  if (!job.has("group_size")) {
+    const std::uint32_t equal = pipeline::equal_groups(shape);
+    return equal > 0 ? equal : nearest_group(shape, shape.ranks);
   }
-  if (job.has("boundaries")) {
-    return given_boundaries(job, units, axis);
+  const auto given = job.get_i64("group_size");
+  const bool fits = given.value <= shape.microbatches;
+  if (!fits || !is_legal(shape, static_cast<std::uint32_t>(given.value))) {
+    job.fail("group_size",
+             "interleaved: expected groups of at least as many micro-batches as ranks (" +
+                 std::to_string(shape.ranks) + "), a last one of no fewer, and at most all " +
+                 std::to_string(shape.microbatches) + ", got " + std::to_string(given.value) +
+                 "; the nearest is " + std::to_string(nearest_group(shape, given.value)),
+             given.where);
   }
-  std::vector<std::int64_t> costs;
-  for (const Unit& unit : units) {
-    costs.push_back(unit.cost);
+  return static_cast<std::uint32_t>(given.value);
+}
+
+// Megatron-LM's condition: with one stage a rank, a forward would overlap the backward that it
+// feeds.
+bool overlapped(const Job& job, const Shape& shape) {
+  const auto given = job.get_bool("overlap");
+  if (given.value && shape.ranks > 1 && shape.stages_per_rank < 2) {
+    job.fail("overlap",
+             "interleaved: expected at least 2 stages a rank to overlap forwards with backwards, "
+             "got " +
+                 std::to_string(shape.stages_per_rank),
+             given.where);
   }
-  return balance(costs, axis.size);
+  return given.value;
+}
+
+void refuse_options_of_interleaved(const Job& job, const Schedule& schedule) {
+  for (const char* option : {"group_size", "overlap"}) {
+    if (job.written(option)) {
+      job.fail(option, "expected option '" + std::string(option) +
+                           "' with schedule \"interleaved\" only, got \"" +
+                           std::string(schedule.name) + "\"");
+    }
+  }
 }
 
 void plan(Job& job) {
-  const Axis axis = job.axis(job.get_str("axis").value);
-  job.claim_axis(axis.name);
-  job.claim_order();
-  const std::vector<Unit> units = units_of(job);
-  const std::vector<std::size_t> firsts = cut(job, units, axis);
-  const auto regions = job.regions();
-  const bool gpipe_order = job.get_str("schedule").value == "gpipe";
-  for (std::uint32_t stage = 0; stage < axis.size; ++stage) {
-    const bool last = stage + 1 == axis.size;
-    const std::size_t end = last ? regions.size() : units[firsts[stage + 1]].first;
-    Filter members;
-    for (std::size_t r = units[firsts[stage]].first; r < end; ++r) {
-      members.region(regions[r].region);
-    }
-    const piper_ranks ranks = job.at({{axis.name, stage}});
-    job.tag(members, "PP", stage);
-    job.place(Filter().equals("PP", stage), ranks);
-    job.order_chain(ranks, gpipe_order
-                               ? gpipe(stage, job.microbatches())
-                               : one_forward_one_backward(stage, axis.size, job.microbatches()));
+  const Schedule& schedule = chosen(job, std::begin(kSchedules), std::end(kSchedules));
+  const Shape shape = shape_of(job, schedule);
+  if (schedule.rows != nullptr) {
+    refuse_options_of_interleaved(job, schedule);
+    propose(job, shape, schedule.layout, schedule.rows(shape));
+    return;
   }
+  const std::uint32_t group = group_size(job, shape);
+  const bool overlap = overlapped(job, shape);
+  propose(job, shape, schedule.layout, each_rank(shape, [&](const Shape& s, std::uint32_t rank) {
+            return interleaved(s, rank, group, overlap);
+          }));
 }
 
 }  // namespace

@@ -177,6 +177,7 @@ class Job {
   // The job.
   std::uint32_t world() const { return job_.world; }
   std::uint32_t microbatches() const { return job_.microbatches; }
+  piper_where microbatches_where() const { return job_.microbatches_where; }
   std::int64_t rows() const { return job_.rows; }  // of the largest micro-batch
   std::int64_t global_rows() const { return job_.global_rows; }
   Span<piper_axis> axes() const { return Span<piper_axis>(job_.axes); }

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-namespace interleaved1f1b {
+namespace pipeline {
 namespace {
 
 // Whether parts of at most `limit` cover everything in at most `stages` parts.
@@ -108,4 +108,4 @@ std::vector<std::size_t> balance(const std::vector<std::int64_t>& costs, std::si
   return firsts;
 }
 
-}  // namespace interleaved1f1b
+}  // namespace pipeline

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace interleaved1f1b {
+namespace pipeline {
 
 // What stays together: a layer, with the regions that go with it. `first` is the first of its
 // regions; it ends where the next unit begins.
@@ -28,4 +28,4 @@ std::vector<Unit> make_units(const std::vector<std::optional<std::uint32_t>>& la
 // earlier parts are the smaller ones, because in 1F1B they hold more activations.
 std::vector<std::size_t> balance(const std::vector<std::int64_t>& costs, std::size_t stages);
 
-}  // namespace interleaved1f1b
+}  // namespace pipeline

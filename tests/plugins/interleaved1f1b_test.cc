@@ -2,16 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/plugin/host.h"
-#include "plugins/interleaved1f1b/partition.h"
+#include "plugins/common/partition.h"
 #include "tests/support/toy_model.h"
 
 namespace piper {
@@ -77,32 +75,6 @@ std::vector<std::vector<std::string>> chains(const Proposal& proposal) {
   return rows;
 }
 
-void expect_tables(const std::string& file, const char* schedule) {
-  std::ifstream stream(std::string(PIPER_SOURCE_DIR) + "/tests/data/schedules/" + file);
-  ASSERT_TRUE(stream) << file;
-  const nlohmann::json data = nlohmann::json::parse(stream);
-  ASSERT_FALSE(data["tables"].empty());
-  for (const nlohmann::json& table : data["tables"]) {
-    const JobShape shape{table["ranks"], 1, table["microbatches"], {{"schedule", text(schedule)}}};
-
-    const auto proposals = run(shape, test::toy_model({8}));
-
-    ASSERT_TRUE(proposals) << to_string(proposals.error());
-    EXPECT_EQ(nlohmann::json(chains(proposals->at(0))), table["per_rank"])
-        << file << " " << shape.pp << " " << shape.microbatches;
-  }
-}
-
-TEST(Interleaved1f1b, OrdersLikePyTorch) {
-  expect_tables("pytorch_1f1b.json", "1f1b");
-}
-TEST(Interleaved1f1b, OrdersLikeMegatron) {
-  expect_tables("megatron_1f1b.json", "1f1b");
-}
-TEST(Interleaved1f1b, OrdersGpipeLikePyTorch) {
-  expect_tables("pytorch_gpipe.json", "gpipe");
-}
-
 // PyTorch's wording of the same order, for numbers of micro-batches that it refuses too: min(M, R -
 // r) forwards, then one backward and one forward in turn as long as there are forwards, then
 // backwards.
@@ -138,10 +110,10 @@ TEST(Interleaved1f1b, TagsPlacesAndOrdersEachStage) {
   ASSERT_TRUE(proposals) << to_string(proposals.error());
   EXPECT_EQ(print(proposals->at(0)),
             "tag {REGION=[0, 1, 2]} PP=0\n"
-            "place {PP=0} ranks=[0, 1] stream=compute\n"
-            "order_chain ranks=[0, 1] 0F0 0F1 0B0 0B1\n"
             "tag {REGION=[3, 4, 5]} PP=1\n"
+            "place {PP=0} ranks=[0, 1] stream=compute\n"
             "place {PP=1} ranks=[2, 3] stream=compute\n"
+            "order_chain ranks=[0, 1] 0F0 0F1 0B0 0B1\n"
             "order_chain ranks=[2, 3] 1F0 1B0 1F1 1B1\n");
 }
 
@@ -211,7 +183,7 @@ TEST(Interleaved1f1b, RefusesBoundariesThatDoNotFit) {
 TEST(Interleaved1f1b, RefusesAnUnknownScheduleWithTheNearestName) {
   EXPECT_EQ(errors({1, 1, 1, {{"schedule", text("1f1d")}}}, test::toy_model({2})),
             "job.toml:9:12: error: interleaved1f1b.schedule: expected one of \"1f1b\", \"gpipe\", "
-            "got \"1f1d\" (did you mean '1f1b'?) "
+            "\"looped_bfs\", \"interleaved\", got \"1f1d\" (did you mean '1f1b'?) "
             "[option.choice]");
 }
 
@@ -282,7 +254,7 @@ TEST(Partition, IsAsGoodAsTheBestOfAllCuts) {
       std::vector<std::size_t> firsts;
       each_cut(n, k, firsts, [&] { best = std::min(best, worst_and_squares(costs, firsts)); });
 
-      const auto found = interleaved1f1b::balance(costs, k);
+      const auto found = pipeline::balance(costs, k);
 
       ASSERT_EQ(found.size(), k);
       EXPECT_EQ(worst_and_squares(costs, found), best) << round << " " << k;
@@ -291,16 +263,16 @@ TEST(Partition, IsAsGoodAsTheBestOfAllCuts) {
 }
 
 TEST(Partition, KeepsEarlierStagesSmallAmongEquals) {
-  EXPECT_EQ(interleaved1f1b::balance(std::vector<std::int64_t>(9, 100), 4),
+  EXPECT_EQ(pipeline::balance(std::vector<std::int64_t>(9, 100), 4),
             (std::vector<std::size_t>{0, 2, 4, 6}));
-  EXPECT_EQ(interleaved1f1b::balance(std::vector<std::int64_t>(6, 0), 3),
+  EXPECT_EQ(pipeline::balance(std::vector<std::int64_t>(6, 0), 3),
             (std::vector<std::size_t>{0, 2, 4}));
 }
 
 TEST(Partition, IsQuickForManyUnits) {
   std::vector<std::int64_t> costs(4000, std::int64_t{1} << 50);
 
-  const auto firsts = interleaved1f1b::balance(costs, 64);
+  const auto firsts = pipeline::balance(costs, 64);
 
   EXPECT_EQ(firsts.size(), 64U);
 }

@@ -1,0 +1,185 @@
+#include "pipeline.h"
+
+#include <algorithm>
+
+#include "partition.h"
+
+namespace pipeline {
+namespace {
+
+using piper::sdk::Axis;
+using piper::sdk::Filter;
+using piper::sdk::Job;
+
+std::vector<Unit> units_of(const Job& job) {
+  std::vector<std::optional<std::uint32_t>> layers;
+  std::vector<std::int64_t> costs;
+  for (const piper_region_info& region : job.regions()) {
+    layers.push_back(job.tag_of(region, "layer"));
+    costs.push_back(region.flops.per_row * job.rows() + region.flops.fixed);
+  }
+  return make_units(layers, costs);
+}
+
+// The first unit of each stage, as the job says.
+std::vector<std::size_t> given_boundaries(const Job& job, const std::vector<Unit>& units,
+                                          std::size_t stages) {
+  const auto given = job.get_i64_list("boundaries");
+  const std::string rule = "boundaries";
+  if (given.size() != stages) {
+    job.fail(rule,
+             "expected one boundary a stage, " + std::to_string(stages) + " in all, got " +
+                 std::to_string(given.size()),
+             given.empty() ? axis_of(job).where : given[0].where);
+  }
+  std::vector<std::size_t> firsts;
+  for (const auto& boundary : given) {
+    const std::size_t from = firsts.empty() ? 0 : firsts.back() + 1;
+    std::size_t unit = from;
+    while (unit < units.size() && units[unit].layer != boundary.value) {
+      ++unit;
+    }
+    if (unit == units.size() || (firsts.empty() && unit != 0)) {
+      const std::string expected =
+          firsts.empty() ? "the first layer, " + std::to_string(units[0].layer)
+                         : "a layer after " + std::to_string(given[firsts.size() - 1].value);
+      job.fail(rule, "expected " + expected + ", got " + std::to_string(boundary.value),
+               boundary.where);
+    }
+    firsts.push_back(unit);
+  }
+  return firsts;
+}
+
+// The first unit of each stage.
+std::vector<std::size_t> cut(const Job& job, const std::vector<Unit>& units, const Shape& shape,
+                             std::uint32_t stages) {
+  if (stages > units.size()) {
+    const Axis axis = axis_of(job);
+    std::string got = std::string(axis.name) + " = " + std::to_string(shape.ranks);
+    if (stages > shape.ranks) {
+      got = std::to_string(stages) + ": " + got + ", " + std::to_string(shape.stages_per_rank) +
+            " stages a rank";
+    }
+    job.fail("stages",
+             "expected at most " + std::to_string(units.size()) +
+                 " stages, one a layer of the model, got " + got,
+             axis.where);
+  }
+  if (job.has("boundaries")) {
+    return given_boundaries(job, units, stages);
+  }
+  std::vector<std::int64_t> costs;
+  for (const Unit& unit : units) {
+    costs.push_back(unit.cost);
+  }
+  return balance(costs, stages);
+}
+
+void tag_stages(Job& job, const Shape& shape, std::uint32_t stages) {
+  const std::vector<Unit> units = units_of(job);
+  const std::vector<std::size_t> firsts = cut(job, units, shape, stages);
+  const auto regions = job.regions();
+  for (std::uint32_t stage = 0; stage < stages; ++stage) {
+    const bool last = stage + 1 == stages;
+    const std::size_t end = last ? regions.size() : units[firsts[stage + 1]].first;
+    Filter members;
+    for (std::size_t r = units[firsts[stage]].first; r < end; ++r) {
+      members.region(regions[r].region);
+    }
+    job.tag(members, "PP", stage);
+  }
+}
+
+// The stages that a row computes with I and W.
+std::vector<bool> split_stages(const std::vector<Row>& rows, std::uint32_t stages) {
+  std::vector<bool> split(stages);
+  for (const Row& row : rows) {
+    for (const piper_action& action : row.actions()) {
+      split[action.stage] = split[action.stage] || action.pass == PIPER_BACKWARD_INPUT;
+    }
+  }
+  return split;
+}
+
+}  // namespace
+
+Axis axis_of(const Job& job) {
+  return job.axis(job.get_str("axis").value);
+}
+
+const Schedule& chosen(const Job& job, const Schedule* first, const Schedule* last) {
+  const std::string_view name = job.get_str("schedule").value;
+  const Schedule* found =
+      std::find_if(first, last, [&](const Schedule& schedule) { return schedule.name == name; });
+  if (found == last) {
+    job.fail("schedule",
+             "the manifest has a schedule that the plugin has not: " + std::string(name));
+  }
+  return *found;
+}
+
+Shape shape_of(const Job& job, const Schedule& schedule) {
+  Shape shape{axis_of(job).size, 1, job.microbatches()};
+  shape.stages_per_rank =
+      std::clamp(2U, schedule.least_stages_per_rank, schedule.most_stages_per_rank);
+  if (job.has("stages_per_rank")) {
+    const auto given = job.get_i64("stages_per_rank");
+    const std::int64_t least = schedule.least_stages_per_rank, most = schedule.most_stages_per_rank;
+    if (given.value < least || given.value > most) {
+      job.fail("stages_per_rank",
+               std::string(schedule.name) + ": expected " +
+                   std::to_string(given.value < least ? least : most) + " stage" +
+                   (most == 1 ? "" : "s") + " a rank, got " + std::to_string(given.value),
+               given.where);
+    }
+    shape.stages_per_rank = static_cast<std::uint32_t>(given.value);
+  }
+  return shape;
+}
+
+std::uint32_t rank_of(const Shape& shape, Layout layout, std::uint32_t stage) {
+  const bool returns = layout == Layout::v && stage >= shape.ranks;
+  return returns ? 2 * shape.ranks - 1 - stage : stage % shape.ranks;
+}
+
+void propose(Job& job, const Shape& shape, Layout layout, const std::vector<Row>& rows) {
+  const Axis axis = axis_of(job);
+  job.claim_axis(axis.name);
+  job.claim_order();
+  const std::uint32_t stages = layout == Layout::both_ways ? shape.ranks : shape.stages();
+  tag_stages(job, shape, stages);
+  const std::vector<bool> split = split_stages(rows, stages);
+  const auto ranks = [&](std::uint32_t rank) { return job.at({{axis.name, rank}}); };
+  for (std::uint32_t stage = 0; stage < stages; ++stage) {
+    const std::uint32_t rank = rank_of(shape, layout, stage);
+    if (split[stage]) {
+      job.split_backward(Filter().equals("PP", stage));
+    }
+    if (layout == Layout::both_ways) {
+      const std::uint32_t half = shape.microbatches / 2;
+      job.place(Filter().equals("PP", stage).range("MB", 0, half - 1), ranks(rank));
+      job.place(Filter().equals("PP", stage).range("MB", half, shape.microbatches - 1),
+                ranks(shape.ranks - 1 - rank));
+    } else {
+      job.place(Filter().equals("PP", stage), ranks(rank));
+    }
+  }
+  for (std::uint32_t rank = 0; rank < shape.ranks; ++rank) {
+    job.order_chain(ranks(rank), rows[rank].actions());
+  }
+}
+
+void refuse_microbatches(const Job& job, const std::string& schedule, const std::string& rule,
+                         const std::vector<std::uint32_t>& nearest) {
+  std::string numbers;
+  for (const std::uint32_t number : nearest) {
+    numbers += (numbers.empty() ? "" : " or ") + std::to_string(number);
+  }
+  job.fail("microbatches",
+           schedule + ": expected " + rule + ", got " + std::to_string(job.microbatches()) +
+               " micro-batches; the nearest is " + numbers,
+           job.microbatches_where());
+}
+
+}  // namespace pipeline

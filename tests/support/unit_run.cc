@@ -1,0 +1,172 @@
+#include "tests/support/unit_run.h"
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <tuple>
+
+namespace piper::test {
+namespace {
+
+// What has happened when: 'F', 'I' (the gradients of inputs are there) and 'W' of a stage and
+// micro-batch.
+using Event = std::tuple<char, std::uint32_t, std::uint32_t>;
+
+class Run {
+ public:
+  Run(const TableRows& rows, std::uint32_t stages, std::uint32_t microbatches)
+      : stages_(stages), microbatches_(microbatches) {
+    for (const std::vector<std::string>& row : rows) {
+      rows_.emplace_back();
+      for (const std::string& action : row) {
+        rows_.back().push_back(parse_action(action));
+      }
+    }
+  }
+
+  UnitRun run() {
+    const std::size_t ranks = rows_.size();
+    next_.assign(ranks, 0);
+    clock_.assign(ranks, 0);
+    live_.assign(ranks, 0);
+    live_until_input_.assign(ranks, 0);
+    first_.assign(ranks, 0);
+    result_.busy.assign(ranks, 0);
+    result_.span.assign(ranks, 0);
+    result_.held.assign(ranks, 0);
+    result_.held_until_input.assign(ranks, 0);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t r = 0; r < ranks; ++r) {
+        while (next_[r] < rows_[r].size() && step(r)) {
+          moved = true;
+        }
+      }
+    }
+    for (std::size_t r = 0; r < ranks; ++r) {
+      if (next_[r] < rows_[r].size() && result_.problem.empty()) {
+        result_.problem =
+            "rank " + std::to_string(r) + " is stuck at action " + std::to_string(next_[r]);
+      }
+    }
+    for (std::uint32_t s = 0; s < stages_; ++s) {
+      for (std::uint32_t m = 0; m < microbatches_; ++m) {
+        if (end_.count({'W', s, m}) == 0 && result_.problem.empty()) {
+          result_.problem =
+              "stage " + std::to_string(s) + " micro-batch " + std::to_string(m) + " is left out";
+        }
+      }
+    }
+    return result_;
+  }
+
+ private:
+  // What a part waits for.
+  std::vector<Event> needs(const TableAction::Part& part) const {
+    switch (part.pass) {
+      case 'F':
+        return part.stage == 0 ? std::vector<Event>{}
+                               : std::vector<Event>{{'F', part.stage - 1, part.microbatch}};
+      case 'W':
+        return {{'I', part.stage, part.microbatch}};
+      default: {
+        std::vector<Event> events{{'F', part.stage, part.microbatch}};
+        if (part.stage + 1 < stages_) {
+          events.push_back({'I', part.stage + 1, part.microbatch});
+        }
+        return events;
+      }
+    }
+  }
+
+  bool step(std::size_t rank) {
+    const TableAction& action = rows_[rank][next_[rank]];
+    std::uint32_t start = clock_[rank];
+    for (const TableAction::Part& part : action.parts) {
+      for (const Event& event : needs(part)) {
+        const auto end = end_.find(event);
+        if (end == end_.end()) {
+          return false;
+        }
+        start = std::max(start, end->second);
+        result_.messages +=
+            part.pass != 'W' && std::get<1>(event) != part.stage && rank_[event] != rank ? 1 : 0;
+      }
+    }
+    std::uint32_t cost = 0;
+    for (const TableAction::Part& part : action.parts) {
+      cost += part.pass == 'B' ? 2 : 1;
+    }
+    for (const TableAction::Part& part : action.parts) {
+      finish(part, rank, start + cost);
+    }
+    first_[rank] = next_[rank] == 0 ? start : first_[rank];
+    result_.busy[rank] += cost;
+    result_.span[rank] = start + cost - first_[rank];
+    clock_[rank] = start + cost;
+    result_.makespan = std::max(result_.makespan, clock_[rank]);
+    ++next_[rank];
+    return true;
+  }
+
+  void finish(const TableAction::Part& part, std::size_t rank, std::uint32_t end) {
+    const auto happens = [&](char event) {
+      const Event key{event, part.stage, part.microbatch};
+      if (!end_.emplace(key, end).second && result_.problem.empty()) {
+        result_.problem = "stage " + std::to_string(part.stage) + " runs micro-batch " +
+                          std::to_string(part.microbatch) + " twice";
+      }
+      rank_[key] = rank;
+    };
+    if (part.pass == 'F') {
+      happens('F');
+      ++live_[rank];
+      ++live_until_input_[rank];
+    }
+    if (part.pass == 'B' || part.pass == 'I') {
+      happens('I');
+      --live_until_input_[rank];
+    }
+    if (part.pass == 'B' || part.pass == 'W') {
+      happens('W');
+      --live_[rank];
+    }
+    result_.held[rank] = std::max(result_.held[rank], live_[rank]);
+    result_.held_until_input[rank] =
+        std::max(result_.held_until_input[rank], live_until_input_[rank]);
+  }
+
+  std::uint32_t stages_, microbatches_;
+  std::vector<std::vector<TableAction>> rows_;
+  std::map<Event, std::uint32_t> end_;
+  std::map<Event, std::size_t> rank_;
+  std::vector<std::size_t> next_;
+  std::vector<std::uint32_t> clock_, live_, live_until_input_, first_;
+  UnitRun result_;
+};
+
+}  // namespace
+
+TableAction parse_action(const std::string& text) {
+  static const std::regex one("(\\d+)([FBIW])(\\d+)");
+  static const std::regex pair("\\((\\d+)F(\\d+);(\\d+)B(\\d+)\\)OVERLAP_F_B");
+  std::smatch found;
+  const auto number = [&](int i) { return static_cast<std::uint32_t>(std::stoul(found[i])); };
+  if (std::regex_match(text, found, one)) {
+    return {{{found[2].str()[0], number(1), number(3)}}};
+  }
+  if (std::regex_match(text, found, pair)) {
+    return {{{'F', number(1), number(2)}, {'B', number(3), number(4)}}};
+  }
+  return {};
+}
+
+std::uint32_t UnitRun::most_held() const {
+  return held.empty() ? 0 : *std::max_element(held.begin(), held.end());
+}
+
+UnitRun run_at_unit_cost(const TableRows& rows, std::uint32_t stages, std::uint32_t microbatches) {
+  return Run(rows, stages, microbatches).run();
+}
+
+}  // namespace piper::test
