@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/cost/costs.h"
 #include "core/directives/annotate.h"
 #include "core/lower/communicate.h"
 #include "core/lower/dag_text.h"
@@ -16,18 +17,22 @@ namespace {
 
 // From what the directives say to one proven plan. Each line takes a value and gives the next.
 Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kind kind,
-                     const Trace& trace) {
+                     const CostModel& cost_model, const Trace& trace) {
   const ModelGraph& model = annotated.model;
   PIPER_ASSIGN(Dag tables, fuse(annotated, config, kind));
   PIPER_ASSIGN(Expanded expanded, expand(std::move(tables), annotated));
   trace({"expand", model, &expanded});
-  PIPER_ASSIGN(const Dag dag, communicate(std::move(expanded), model, config.cost.model));
+  PIPER_ASSIGN(const Dag dag, communicate(std::move(expanded), model, cost_model, config.comm));
   trace({"communicate", model, &dag});
-  PIPER_ASSIGN(const Timeline timeline,
-               list_schedule(dag, model, {}, make_costs(dag, config.cost.model)));
+  PIPER_ASSIGN(const Costs costs, make_costs(cost_model, scope_of(dag), model));
+  PIPER_ASSIGN(const Timeline timeline, list_schedule(dag, model, {}, costs));
   Plan plan = make_plan(dag, model, config, timeline);
   trace({"schedule", model, &plan});
   PIPER_TRY(verify(plan, model));
+  if (config.memory.capacity_bytes > 0) {
+    PIPER_TRY(check_capacity(plan, model, config.memory.capacity_bytes,
+                             config.where("memory.capacity")));
+  }
   return plan;
 }
 
@@ -50,9 +55,10 @@ Expected<Plans> plan(const Config& config, const ModelGraph& model,
   PIPER_TRY(verify(model));
   PIPER_ASSIGN(const Annotated annotated, annotate(config, model, proposals));
   show({"directives", annotated.model, &annotated});
+  PIPER_ASSIGN(const CostModel cost_model, load_cost_model(config));
   Plans plans;
-  PIPER_ASSIGN(plans.train, lower(config, annotated, Plan::Kind::train, show));
-  PIPER_ASSIGN(plans.evaluate, lower(config, annotated, Plan::Kind::evaluate, show));
+  PIPER_ASSIGN(plans.train, lower(config, annotated, Plan::Kind::train, cost_model, show));
+  PIPER_ASSIGN(plans.evaluate, lower(config, annotated, Plan::Kind::evaluate, cost_model, show));
   return plans;
 }
 

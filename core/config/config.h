@@ -106,10 +106,18 @@ struct MetricsConfig {
 struct CommConfig {
   std::string backend = "local";
   double init_timeout_seconds = 60, train_timeout_seconds = 300;
+  std::int64_t receive_distance = 2;  // computations before its reader at which a receive is posted
 };
 
 struct CostConfig {
-  std::string model = "unit";  // "unit" | "analytical"
+  std::string model = "unit";  // "unit" | "analytical" | "measured"
+  std::string machine;         // a file that describes the machine; "" = a generic one
+  std::string file;            // measured costs
+};
+
+struct MemoryConfig {
+  std::string capacity;             // as written, "40GiB"; "" = not limited
+  std::int64_t capacity_bytes = 0;  // the same as a number
 };
 
 struct StrategyConfig {
@@ -131,6 +139,7 @@ struct Config {
   MetricsConfig metrics;
   CommConfig comm;
   CostConfig cost;
+  MemoryConfig memory;
   std::string device = "cpu";
   std::vector<StrategyConfig> strategies;
 

@@ -2,7 +2,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/base/bytes.h"
 #include "core/config/load.h"
+#include "core/config/schema.h"
 
 namespace piper {
 namespace {
@@ -99,12 +101,48 @@ void check_checkpoint(Loading& loading) {
   }
 }
 
+void check_cost(Loading& loading) {
+  const Config& config = loading.config;
+  if (!loading.good({"cost"})) {
+    return;
+  }
+  const bool measured = config.cost.model == "measured";
+  if (measured && config.cost.file.empty()) {
+    loading.refuse("cost", error("config.missing_key",
+                                 "cost.model = \"measured\": expected cost.file, got none",
+                                 config.where("cost.model")));
+  } else if (!measured && !config.cost.file.empty()) {
+    loading.refuse("cost", error("config.conflict",
+                                 "cost.file: expected cost.model = \"measured\", got " +
+                                     toml_text(config.cost.model),
+                                 config.where("cost.file")));
+  }
+}
+
+void check_memory(Loading& loading) {
+  MemoryConfig& memory = loading.config.memory;
+  if (memory.capacity.empty() || !loading.good({"memory"})) {
+    return;
+  }
+  if (const auto bytes = parse_bytes(memory.capacity)) {
+    memory.capacity_bytes = *bytes;
+    return;
+  }
+  loading.refuse("memory.capacity",
+                 error("config.range",
+                       "memory.capacity: expected an amount as \"40GiB\" or \"512 MB\", got " +
+                           toml_text(memory.capacity),
+                       loading.config.where("memory.capacity")));
+}
+
 }  // namespace
 
 void check_rules(Loading& loading) {
   check_rows(loading);
   check_world(loading);
   check_checkpoint(loading);
+  check_cost(loading);
+  check_memory(loading);
 }
 
 }  // namespace piper

@@ -292,18 +292,25 @@ std::vector<Key> make_schema() {
       key("comm.train_timeout_seconds", PIPER_MEMBER(comm.train_timeout_seconds),
           "longest time that a rank waits for another", above(0)),
 
+      key("comm.receive_distance", PIPER_MEMBER(comm.receive_distance),
+          "computations before its first reader at which a receive is posted: more hides latency, "
+          "fewer save memory",
+          between(0, 1 << 20)),
+
       choice<>("cost.model", PIPER_MEMBER(cost.model),
-               Texts{{"unit", "unit"}, {"analytical", "analytical"}},
-               "costs that order independent tasks: the same for all, or from floating-point "
-               "operations and bytes",
-               {"measured"}),
-      later("cost.machine", "a description of the machine"),
-      later("cost.file", "measured costs"),
+               Texts{{"unit", "unit"}, {"analytical", "analytical"}, {"measured", "measured"}},
+               "costs that order independent tasks: the same for all, from floating-point "
+               "operations and bytes, or from a file"),
+      key("cost.machine", PIPER_MEMBER(cost.machine),
+          "a file that describes the machine; not given: a generic one"),
+      key("cost.file", PIPER_MEMBER(cost.file),
+          "a file of measured costs, for `model = \"measured\"`"),
 
       choice<>("device.type", PIPER_MEMBER(device), Texts{{"cpu", "cpu"}}, "where tensors live",
                {"cuda"}),
 
-      later("memory.capacity", "memory of a rank, as \"40GiB\""),
+      key("memory.capacity", PIPER_MEMBER(memory.capacity),
+          "what a rank may hold at most, as \"40GiB\"; a job that could need more is refused"),
       later("profiling.trace", "a file for the trace of a run"),
       later("activation_checkpoint.mode", "what is recomputed"),
       later("activation_checkpoint.filter", "where it is recomputed"),

@@ -14,14 +14,15 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(Expanded expanded, const ModelGraph& model)
+  Lowering(Expanded expanded, const ModelGraph& model, const CommConfig& comm)
       : dag_(std::move(expanded.dag)),
         nodes_(std::move(expanded.nodes)),
         flows_(std::move(expanded.flows)),
         order_(std::move(expanded.total_order)),
-        model_(model) {}
+        model_(model),
+        receive_distance_(static_cast<std::uint32_t>(comm.receive_distance)) {}
 
-  Expected<Dag> run(const std::string& cost_model) {
+  Expected<Dag> run(const CostModel& cost_model) {
     PIPER_TRY(order_compute(cost_model));
     add_messages();
     add_inputs_and_counts();
@@ -44,7 +45,7 @@ class Lowering {
   std::uint32_t programs() const { return static_cast<std::uint32_t>(dag_.programs.size()); }
 
   // User order first, then critical path, as if messages were free.
-  Status order_compute(const std::string& cost_model) {
+  Status order_compute(const CostModel& cost_model) {
     const bool given =
         std::none_of(order_.begin(), order_.end(), [](const auto& order) { return order.empty(); });
     if (!given) {
@@ -54,8 +55,8 @@ class Lowering {
           crossing.push_back({source, target});
         });
       }
-      PIPER_ASSIGN(Timeline timeline,
-                   list_schedule(dag_, model_, crossing, make_costs(dag_, cost_model)));
+      PIPER_ASSIGN(const Costs costs, make_costs(cost_model, scope_of(dag_), model_));
+      PIPER_ASSIGN(Timeline timeline, list_schedule(dag_, model_, crossing, costs));
       for (std::uint32_t p = 0; p < programs(); ++p) {
         order_[p] = std::move(timeline.order[p][kCompute]);
       }
@@ -128,8 +129,8 @@ class Lowering {
         }
         dag_.add_edge(source, send_id);
         dag_.add_edge(recv_id, target);
-        if (const std::uint32_t reader = position_[index(target)]; reader > kReceiveDistance) {
-          dag_.add_edge(order_[to][reader - 1 - kReceiveDistance], recv_id);
+        if (const std::uint32_t reader = position_[index(target)]; reader > receive_distance_) {
+          dag_.add_edge(order_[to][reader - 1 - receive_distance_], recv_id);
         }
       });
     }
@@ -240,14 +241,15 @@ class Lowering {
   std::vector<Flow> flows_;
   std::vector<std::vector<NodeId>> order_;  // by program: its compute stream
   const ModelGraph& model_;
+  const std::uint32_t receive_distance_;
   std::vector<std::uint32_t> position_;  // by NodeId of compute: where in it
 };
 
 }  // namespace
 
-Expected<Dag> communicate(Expanded expanded, const ModelGraph& model,
-                          const std::string& cost_model) {
-  return Lowering(std::move(expanded), model).run(cost_model);
+Expected<Dag> communicate(Expanded expanded, const ModelGraph& model, const CostModel& cost_model,
+                          const CommConfig& comm) {
+  return Lowering(std::move(expanded), model, comm).run(cost_model);
 }
 
 }  // namespace piper

@@ -5,18 +5,16 @@
 // Runs after expand, and is the last phase that adds nodes.
 #pragma once
 
-#include <string>
-
+#include "core/config/config.h"
+#include "core/cost/cost_model.h"
 #include "core/lower/dag.h"
 #include "core/lower/expand.h"
 
 namespace piper {
 
-// A receive may be posted when all but this many computations before its first reader have ended.
-inline constexpr std::uint32_t kReceiveDistance = 2;
-
-// Errors: order.cycle.
-Expected<Dag> communicate(Expanded expanded, const ModelGraph& model,
-                          const std::string& cost_model);
+// A receive may be posted when all but `comm.receive_distance` computations before its first reader
+// have ended. Errors: order.cycle, cost.missing.
+Expected<Dag> communicate(Expanded expanded, const ModelGraph& model, const CostModel& cost_model,
+                          const CommConfig& comm);
 
 }  // namespace piper

@@ -43,6 +43,15 @@ bool routes(const Dag& dag, ChunkId maker, ChunkId user) {
   return dag.chunk_sharding[index(maker)] != dag.chunk_sharding[index(user)];
 }
 
+CostScope scope_of(const Dag& dag) {
+  CostScope scope{dag.chunks, dag.buckets,      dag.communicators,
+                  {},         dag.microbatches, dag.global_rows};
+  for (const DagProgram& program : dag.programs) {
+    scope.ranks.emplace_back(program.ranks);
+  }
+  return scope;
+}
+
 Adjacency predecessors(const Dag& dag) {
   Adjacency out;
   out.first.assign(dag.nodes.size() + 1, 0);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/cost/costs.h"
 #include "core/directives/annotated.h"
 #include "core/ir/model_graph.h"
 #include "core/plan/plan.h"
@@ -129,6 +130,9 @@ bool computes_gradient(const Dag& dag, ValueId value, ChunkId chunk);
 
 // Is the value made or used by experts on one side, and not on the other?
 bool routes(const Dag& dag, ChunkId maker, ChunkId user);
+
+// What durations depend on.
+CostScope scope_of(const Dag& dag);
 
 // `1F3@1`, `send %4 m3@0`: its name (plan/node_name.h).
 std::string describe(const Dag& dag, const ModelGraph& model, NodeId node);

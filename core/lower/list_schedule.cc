@@ -8,8 +8,6 @@
 namespace piper {
 namespace {
 
-constexpr std::uint64_t kForward = 1000, kUpdate = 100, kMessage = 50, kScalar = 10;
-
 // Work that is ready, most urgent first: the longest path to the end, then the smaller id.
 struct Ready {
   std::uint64_t priority;
@@ -80,6 +78,11 @@ class Scheduler {
     std::for_each(extra.begin(), extra.end(), place);
   }
 
+  std::uint64_t cost_of(std::uint32_t op) const {
+    const Node& node = dag_.nodes[op];
+    return costs_.of(node.op, node.chunk, node.value, node.bucket, node.communicator);
+  }
+
   bool is_op(std::uint32_t n) const { return op_of_[n] == n; }
 
   Status find_priorities() {
@@ -109,7 +112,7 @@ class Scheduler {
       for (std::uint32_t e = first_[*op]; e < first_[*op + 1]; ++e) {
         longest = std::max(longest, priority_[next_[e]]);
       }
-      priority_[*op] = longest + costs_.of(dag_, NodeId{*op});
+      priority_[*op] = longest + cost_of(*op);
     }
     return {};
   }
@@ -170,7 +173,7 @@ class Scheduler {
   }
 
   void start(std::uint32_t op) {
-    const std::uint64_t end = now_ + costs_.of(dag_, NodeId{op});
+    const std::uint64_t end = now_ + cost_of(op);
     for_each_member(op, [&](std::uint32_t n) {
       const Node& node = dag_.nodes[n];
       busy_[stream_of(n)] = true;
@@ -259,45 +262,6 @@ class Scheduler {
 };
 
 }  // namespace
-
-std::uint64_t Costs::of(const Dag& dag, NodeId id) const {
-  const Node& node = dag.node(id);
-  switch (node.op) {
-    case Op::forward:
-    case Op::backward_input:
-    case Op::backward_weight:
-      return forward[index(node.chunk)];
-    case Op::backward:
-      return 2 * forward[index(node.chunk)];
-    case Op::update:
-      return kUpdate;
-    case Op::token_count:
-    case Op::grad_norm:
-    case Op::loss_report:
-    case Op::input:
-      return kScalar;
-    default:
-      return kMessage;
-  }
-}
-
-Costs make_costs(const Dag& dag, const std::string& model) {
-  Costs costs;
-  std::int64_t total = 0;
-  const std::int64_t rows = std::max<std::int64_t>(1, dag.global_rows / dag.microbatches);
-  for (const Chunk& chunk : dag.chunks) {
-    total += chunk.flops.at(rows);
-  }
-  for (const Chunk& chunk : dag.chunks) {
-    const double share = total > 0 ? static_cast<double>(chunk.flops.at(rows)) *
-                                         static_cast<double>(dag.chunks.size()) /
-                                         static_cast<double>(total)
-                                   : 1.0;
-    costs.forward.push_back(model == "analytical" ? static_cast<std::uint64_t>(share * kForward) + 1
-                                                  : kForward);
-  }
-  return costs;
-}
 
 Expected<Timeline> list_schedule(const Dag& dag, const ModelGraph& model,
                                  const std::vector<Edge>& extra, const Costs& costs) {

@@ -7,18 +7,10 @@
 #include <functional>
 #include <vector>
 
+#include "core/cost/costs.h"
 #include "core/lower/dag.h"
 
 namespace piper {
-
-// Durations in ticks. Only their order of magnitude matters to the plan, which is correct for any.
-struct Costs {
-  std::vector<std::uint64_t> forward;  // by ChunkId
-  std::uint64_t of(const Dag& dag, NodeId node) const;
-};
-// "unit": a forward is 1000, B 2000, BI and BW 1000; "analytical": the same scaled by the chunk's
-// FLOPs.
-Costs make_costs(const Dag& dag, const std::string& model);
 
 struct Timeline {
   std::vector<std::uint64_t> start, end;  // by NodeId

@@ -7,6 +7,7 @@
 // means a runs before b.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -306,8 +307,30 @@ Rows cut_rows(Rows whole, std::uint32_t parts, std::uint32_t part);
 Rows rows_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
              std::uint32_t microbatch);
 
-// Bytes that are live on coordinate `coordinate` at most, at any timing (verify/memory.cc has the
-// method).
+// What bytes of a rank are for. Values and their gradients, and what autograd keeps, are
+// activations; received values and what is being sent are among them too, unless a slot of the
+// arena holds them.
+enum class MemoryKind : std::uint8_t {
+  parameter,
+  gathered,
+  gradient,
+  optimizer,
+  activation,
+  communication,
+  workspace
+};
+inline constexpr std::size_t kMemoryKinds = 7;
+std::string_view to_string(MemoryKind kind);
+
+// The most that can be live on coordinate `coordinate`, at any timing (verify/memory.cc has the
+// method), what it is made of, and the computation that runs or has just ended then.
+struct Peak {
+  std::int64_t bytes = 0;
+  TaskId task = none<TaskId>();  // none: before the first
+  std::array<std::int64_t, kMemoryKinds> of_kind{};
+};
+Peak memory_peak(const Plan& plan, const ModelGraph& model, std::uint32_t program,
+                 std::uint32_t coordinate);
 std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t program,
                         std::uint32_t coordinate);
 

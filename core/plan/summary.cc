@@ -2,23 +2,11 @@
 #include <cstdio>
 #include <map>
 
+#include "core/base/bytes.h"
 #include "core/plan/text.h"
 
 namespace piper {
 namespace {
-
-std::string human_bytes(std::int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text;
-}
 
 std::string grouped(std::int64_t number) {
   std::string text = std::to_string(number);

@@ -28,39 +28,132 @@ class Memory {
     PIPER_CHECK(order_.build(program), "a plan that the verifier has not seen");
   }
 
-  std::int64_t peak() {
-    measure_tasks();
-    const std::uint32_t reference = choose_reference();
-    std::int64_t most = 0;
-    std::vector<std::int64_t> bound;
-    if (order_.streams() > 0) {
-      bound = levels(reference);
-      for (std::uint32_t s = 0; s < order_.streams(); ++s) {
-        if (s != reference) {
-          add_windows(bound, reference, s);
-        }
+  std::int64_t bytes() {
+    const std::vector<std::int64_t> bound = bounds();
+    return persistent_ + (bound.empty() ? 0 : *std::max_element(bound.begin(), bound.end()));
+  }
+
+  Peak peak() {
+    const std::vector<std::int64_t> bound = bounds();
+    Peak peak;
+    if (!bound.empty()) {
+      const auto at = std::max_element(bound.begin(), bound.end());
+      const auto state = static_cast<std::uint32_t>(at - bound.begin());
+      peak.bytes = *at;
+      const std::uint32_t reference = choose_reference();
+      if (state > 0) {
+        peak.task = TaskId{order_.begin(reference) + (state - 1) / 2 % order_.count(reference)};
       }
-      most = *std::max_element(bound.begin(), bound.end());
+      for (std::uint32_t s = 0; s < order_.streams(); ++s) {
+        add_kinds(peak, s, s == reference ? state : highest_state(state, reference, s));
+      }
     }
-    return persistent_ + most;
+    peak.bytes += persistent_;
+    for (const Slot& slot : program_.slots) {
+      of_kind(peak, MemoryKind::communication) += slot.bytes.at(rows_[0]);
+    }
+    for (const Buffer& buffer : program_.buffers) {
+      if (buffer.persistent()) {
+        of_kind(peak, kind_of(buffer.kind)) += bytes_of(buffer);
+      }
+    }
+    return peak;
   }
 
  private:
+  std::vector<std::int64_t> bounds() {
+    measure_tasks();
+    if (order_.streams() == 0) {
+      return {};
+    }
+    const std::uint32_t reference = choose_reference();
+    std::vector<std::int64_t> bound = levels(reference);
+    for (std::uint32_t s = 0; s < order_.streams(); ++s) {
+      if (s != reference) {
+        add_windows(bound, reference, s);
+      }
+    }
+    return bound;
+  }
+
+  static MemoryKind kind_of(Buffer::Kind kind) {
+    switch (kind) {
+      case Buffer::Kind::parameter:
+        return MemoryKind::parameter;
+      case Buffer::Kind::gathered:
+        return MemoryKind::gathered;
+      case Buffer::Kind::parameter_gradient:
+      case Buffer::Kind::full_gradient:
+        return MemoryKind::gradient;
+      case Buffer::Kind::optimizer:
+        return MemoryKind::optimizer;
+      case Buffer::Kind::loss_sum:
+      case Buffer::Kind::token_count:
+      case Buffer::Kind::grad_norm:
+        return MemoryKind::workspace;
+      default:
+        return MemoryKind::activation;
+    }
+  }
+  static std::int64_t& of_kind(Peak& peak, MemoryKind kind) {
+    return peak.of_kind[static_cast<std::size_t>(kind)];
+  }
+
+  // The highest level of stream s while the reference is in `state`; of several the first.
+  std::uint32_t highest_state(std::uint32_t state, std::uint32_t reference, std::uint32_t s) const {
+    const Levels level = levels(s);
+    const std::uint32_t tasks = 2 * order_.count(s), started = (state + 1) / 2;
+    std::uint32_t may_end = 0;
+    while (may_end < tasks && ended(s, may_end, reference) <= state / 2) {
+      ++may_end;
+    }
+    const std::uint32_t low = started == 0 ? 0 : 2 * ended(reference, started - 1, s);
+    return static_cast<std::uint32_t>(
+        std::max_element(level.begin() + low, level.begin() + 2 * may_end + 1) - level.begin());
+  }
+
+  // What stream s has allocated and not freed in a state, by kind.
+  void add_kinds(Peak& peak, std::uint32_t s, std::uint32_t state) const {
+    const std::uint32_t count = order_.count(s), started = (state + 1) / 2, over = state / 2;
+    const auto times = [&](TaskId task, std::uint32_t events) {
+      const std::uint32_t position = order_.position(index(task));
+      return static_cast<std::int64_t>(events / count) + (position < events % count ? 1 : 0);
+    };
+    for (const Buffer& buffer : program_.buffers) {
+      if (buffer.persistent() || buffer.slot != Buffer::kNoSlot) {
+        continue;
+      }
+      std::int64_t live = 0;
+      if (order_.stream(index(buffer.alloc)) == s) {
+        live += times(buffer.alloc, started);
+      }
+      if (order_.stream(index(buffer.free)) == s) {
+        live -= times(buffer.free, over);
+      }
+      of_kind(peak, kind_of(buffer.kind)) += live * bytes_of(buffer);
+    }
+    if (started > over) {
+      of_kind(peak, MemoryKind::workspace) += transient_[order_.begin(s) + over % count];
+    }
+  }
+
+  // Of a chain: its size does not depend on rows.
+  std::int64_t bytes_of(const Buffer& buffer) const {
+    return valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows_[buffer.microbatch]);
+  }
+
   void measure_tasks() {
     allocs_.assign(program_.tasks.size(), 0);
     frees_.assign(program_.tasks.size(), 0);
     transient_.assign(program_.tasks.size(), 0);
-    std::vector<std::int64_t> rows;
     for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
-      rows.push_back(rows_of(plan_, program_, coordinate_, m).count);
+      rows_.push_back(rows_of(plan_, program_, coordinate_, m).count);
     }
     for (const Slot& slot : program_.slots) {
-      persistent_ += slot.bytes.at(rows[0]);
+      persistent_ += slot.bytes.at(rows_[0]);
     }
     for (const Buffer& buffer : program_.buffers) {
-      // Of a chain: its size does not depend on rows.
-      const std::int64_t bytes =
-          valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows[buffer.microbatch]);
+      const std::int64_t bytes = bytes_of(buffer);
       if (buffer.persistent()) {
         persistent_ += bytes;
       } else if (buffer.slot == Buffer::kNoSlot) {
@@ -75,8 +168,8 @@ class Memory {
         const Chunk& chunk = plan_.chunks[index(task.chunk)];
         for (const RegionId region : chunk.regions) {
           transient_[t] = std::max(
-              transient_[t],
-              model_.region(region).transient_bytes.at(rows[task.microbatch]) * chunk.expert_parts);
+              transient_[t], model_.region(region).transient_bytes.at(rows_[task.microbatch]) *
+                                 chunk.expert_parts);
         }
       }
     }
@@ -154,6 +247,7 @@ class Memory {
   const Program& program_;
   std::uint32_t coordinate_;
   LocalOrder order_;
+  std::vector<std::int64_t> rows_;                        // by micro-batch
   std::vector<std::int64_t> allocs_, frees_, transient_;  // by task
   std::int64_t persistent_ = 0;
 };
@@ -162,7 +256,18 @@ class Memory {
 
 std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t program,
                         std::uint32_t coordinate) {
+  return Memory(plan, model, plan.programs[program], coordinate).bytes();
+}
+
+Peak memory_peak(const Plan& plan, const ModelGraph& model, std::uint32_t program,
+                 std::uint32_t coordinate) {
   return Memory(plan, model, plan.programs[program], coordinate).peak();
+}
+
+std::string_view to_string(MemoryKind kind) {
+  constexpr std::string_view kNames[kMemoryKinds] = {
+      "parameter", "gathered", "gradient", "optimizer", "activation", "communication", "workspace"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace piper

@@ -14,4 +14,10 @@ namespace piper {
 // the same text.
 Status verify(const Plan& plan, const ModelGraph& model);
 
+// plan.capacity: no rank can ever hold more than `capacity` bytes. The error has the rank, the task
+// and what the bytes are for; `where` is the place that asked for the limit. For a plan that
+// `verify` has passed.
+Status check_capacity(const Plan& plan, const ModelGraph& model, std::int64_t capacity,
+                      const Location& where);
+
 }  // namespace piper

@@ -108,15 +108,16 @@ TEST(Config, NamesTheNearestChoice) {
 }
 
 TEST(Config, RefusesWhatIsDesignedButNotImplemented) {
-  EXPECT_EQ(errors("[memory]\ncapacity = \"40GiB\"\n[model]\nexperts = 4\n[device]\n"
-                   "type = \"cuda\"\n[mesh]\nep = 2\ndp = 2\n"),
-            "job.toml:1:1: error: [memory] is not supported by this version [config.unsupported]\n"
-            "job.toml:4:1: error: model.experts is not supported by this version "
-            "[config.unsupported]\n"
-            "job.toml:6:8: error: device.type: \"cuda\" is not supported by this version "
-            "(expected \"cpu\") [config.unsupported]\n"
-            "job.toml:8:6: error: mesh.ep above 1 is not supported by this version "
-            "[config.unsupported]");
+  EXPECT_EQ(
+      errors("[profiling]\ntrace = \"t.json\"\n[model]\nexperts = 4\n[device]\n"
+             "type = \"cuda\"\n[mesh]\nep = 2\ndp = 2\n"),
+      "job.toml:1:1: error: [profiling] is not supported by this version [config.unsupported]\n"
+      "job.toml:4:1: error: model.experts is not supported by this version "
+      "[config.unsupported]\n"
+      "job.toml:6:8: error: device.type: \"cuda\" is not supported by this version "
+      "(expected \"cpu\") [config.unsupported]\n"
+      "job.toml:8:6: error: mesh.ep above 1 is not supported by this version "
+      "[config.unsupported]");
 }
 
 TEST(Config, RefusesFewerRowsThanDataParallelRanksTimesMicrobatches) {
@@ -150,6 +151,21 @@ TEST(Config, WantsAPathForWeightsThatItShallLoadOrSave) {
             "[config.missing_key]\n"
             "job.toml:3:19: error: checkpoint.last_save_in_hf: expected "
             "checkpoint.last_save_path, got none [config.missing_key]");
+}
+
+TEST(Config, RefusesAnAmountOfMemoryItCannotRead) {
+  EXPECT_EQ(errors("[memory]\ncapacity = \"40Gib\"\n"),
+            "job.toml:2:12: error: memory.capacity: expected an amount as \"40GiB\" or \"512 MB\", "
+            "got \"40Gib\" [config.range]");
+}
+
+TEST(Config, WantsAFileOfCostsExactlyWhereCostsAreMeasured) {
+  EXPECT_EQ(errors("[cost]\nmodel = \"measured\"\n"),
+            "job.toml:2:9: error: cost.model = \"measured\": expected cost.file, got none "
+            "[config.missing_key]");
+  EXPECT_EQ(errors("[cost]\nfile = \"costs.toml\"\n"),
+            "job.toml:2:8: error: cost.file: expected cost.model = \"measured\", got \"unit\" "
+            "[config.conflict]");
 }
 
 TEST(Config, SaysWhereAKeyWasWrittenOrTheNearestThingToIt) {

@@ -1,0 +1,259 @@
+#include "core/cost/costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace piper {
+namespace {
+
+constexpr std::uint64_t kUpdate = 100, kMessage = 50, kScalar = 10;  // of the unit model
+constexpr double kNanoseconds = 1e9;
+
+// Of an optimizer: reads and writes parameter, gradient and two moments.
+constexpr std::int64_t kTouched = 7;
+
+std::uint64_t ticks(double nanoseconds) {
+  return static_cast<std::uint64_t>(std::llround(std::max(1.0, nanoseconds)));
+}
+
+}  // namespace
+
+CostScope scope_of(const Plan& plan) {
+  CostScope scope{plan.chunks, plan.buckets,      plan.communicators,
+                  {},          plan.microbatches, plan.global_rows};
+  for (const Program& program : plan.programs) {
+    scope.ranks.emplace_back(program.ranks);
+  }
+  return scope;
+}
+
+class CostBuilder {
+ public:
+  CostBuilder(const CostModel& model, const CostScope& scope, const ModelGraph& graph)
+      : model_(model), scope_(scope), graph_(graph) {}
+
+  Expected<Costs> build() {
+    costs_.unit_ = model_.kind == CostModel::Kind::unit;
+    if (costs_.unit_) {
+      return std::move(costs_);
+    }
+    for (const Chunk& chunk : scope_.chunks) {
+      PIPER_TRY(add_chunk(chunk));
+    }
+    std::int64_t rows = 1;
+    for (const auto& ranks : scope_.ranks) {
+      rows = std::max(rows, rows_on(ranks.size()));
+    }
+    for (const Value& value : graph_.values) {
+      costs_.value_bytes_.push_back(value.bytes().at(rows));
+    }
+    for (const Chunk& chunk : scope_.chunks) {
+      std::int64_t bytes = 0;
+      for (const ValueId input : chunk.inputs) {
+        bytes += costs_.value_bytes_[index(input)];
+      }
+      costs_.routed_bytes_.push_back(bytes);
+    }
+    for (const Bucket& bucket : scope_.buckets) {
+      costs_.bucket_bytes_.push_back(bucket.bytes());
+      costs_.gradient_bytes_.push_back(bucket.gradient_bytes());
+      costs_.updates_.push_back(ticks(
+          at_memory(bucket.shard_elements() * size_of(gradient_dtype(bucket.dtype)) * kTouched)));
+    }
+    for (const Communicator& communicator : scope_.communicators) {
+      add_channel(communicator);
+    }
+    return std::move(costs_);
+  }
+
+ private:
+  // Rows of the largest micro-batch on a place of so many ranks.
+  std::int64_t rows_on(std::size_t ranks) const {
+    const auto parts = static_cast<std::int64_t>(ranks) * scope_.microbatches;
+    return (scope_.global_rows + parts - 1) / parts;
+  }
+
+  double at_memory(std::int64_t bytes) const {
+    return static_cast<double>(bytes) * 8 / model_.machine.memory_gbps;
+  }
+
+  double roofline(RegionId id, std::int64_t rows) const {
+    const Region& region = graph_.region(id);
+    std::int64_t bytes = 0;
+    for (const ParameterId parameter : region.parameters) {
+      bytes += graph_.parameter(parameter).bytes();
+    }
+    for (const auto* values : {&region.inputs, &region.outputs}) {
+      for (const ValueId value : *values) {
+        bytes += graph_.value(value).bytes().at(rows);
+      }
+    }
+    const double compute =
+        static_cast<double>(region.flops.at(rows)) / (model_.machine.tflops * 1e12) * kNanoseconds;
+    return std::max(compute, at_memory(bytes));
+  }
+
+  Status add_chunk(const Chunk& chunk) {
+    Costs::Pass cost;
+    const std::int64_t rows = rows_on(scope_.ranks[chunk.program].size());
+    if (model_.kind == CostModel::Kind::analytical) {
+      double forward = 0;
+      for (const RegionId region : chunk.regions) {
+        forward += roofline(region, rows);
+      }
+      cost = {ticks(forward), ticks(2 * forward), ticks(forward), ticks(forward)};
+    } else {
+      PIPER_ASSIGN(const double forward, measured(chunk, rows, Op::forward));
+      cost.forward = ticks(forward);
+      const bool whole = has(Op::backward);
+      if (whole) {
+        PIPER_ASSIGN(const double backward, measured(chunk, rows, Op::backward));
+        cost.backward = ticks(backward);
+        cost.input = cost.weight = ticks(backward / 2);
+      }
+      if (!whole || has(Op::backward_input)) {
+        PIPER_ASSIGN(const double input, measured(chunk, rows, Op::backward_input));
+        PIPER_ASSIGN(const double weight, measured(chunk, rows, Op::backward_weight));
+        cost.input = ticks(input);
+        cost.weight = ticks(weight);
+        cost.backward = whole ? cost.backward : ticks(input + weight);
+      }
+    }
+    costs_.chunks_.push_back(cost);
+    return {};
+  }
+
+  bool has(Op op) const {
+    return std::any_of(model_.measured.begin(), model_.measured.end(),
+                       [op](const MeasuredCost& cost) { return cost.op == op; });
+  }
+
+  // What was measured of several regions together is theirs by their share of the operations, so
+  // that a chunk that is cut otherwise has a cost too.
+  Expected<double> measured(const Chunk& chunk, std::int64_t rows, Op op) const {
+    double nanoseconds = 0;
+    for (const RegionId id : chunk.regions) {
+      const std::uint32_t r = index(id);
+      const auto entry = std::find_if(model_.measured.begin(), model_.measured.end(),
+                                      [&](const MeasuredCost& cost) {
+                                        return cost.op == op && cost.first <= r && r <= cost.last;
+                                      });
+      if (entry == model_.measured.end()) {
+        return fail(error("cost.missing",
+                          "expected a [[cost]] with op = \"" + std::string(to_string(op)) +
+                              "\" for region " + std::to_string(r) + ", got none",
+                          Location{model_.measured_file, 0, 0}));
+      }
+      double total = 0;
+      for (std::uint32_t i = entry->first; i <= entry->last && i < graph_.regions.size(); ++i) {
+        total += weight(RegionId{i}, rows);
+      }
+      nanoseconds += entry->us * 1e3 * weight(id, rows) / total;
+    }
+    return nanoseconds;
+  }
+
+  double weight(RegionId id, std::int64_t rows) const {
+    return static_cast<double>(graph_.region(id).flops.at(rows)) + 1;
+  }
+
+  void add_channel(const Communicator& communicator) {
+    const std::uint32_t each = model_.machine.ranks_per_node;
+    bool crosses = false;
+    Costs::Channel channel;
+    if (communicator.kind == Communicator::Kind::point_to_point) {
+      const auto &from = scope_.ranks[communicator.from], &to = scope_.ranks[communicator.to];
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        crosses = crosses || from[i] / each != to[i] / each;
+      }
+    } else {
+      const auto& ranks = communicator.ranks;
+      const std::size_t size = communicator.group_size > 0 ? communicator.group_size : ranks.size();
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        crosses = crosses || ranks[i] / each != ranks[i - i % size] / each;
+      }
+      channel.members = static_cast<std::uint32_t>(size);
+    }
+    const Link& link = crosses ? model_.machine.network : model_.machine.node;
+    channel.latency = link.latency_us * 1e3;
+    channel.per_byte = 8 / link.gbps;
+    costs_.channels_.push_back(channel);
+  }
+
+  const CostModel& model_;
+  const CostScope& scope_;
+  const ModelGraph& graph_;
+  Costs costs_;
+};
+
+std::uint64_t Costs::message(std::int64_t bytes, CommId comm) const {
+  const Channel& channel = channels_[index(comm)];
+  return ticks(channel.latency + channel.per_byte * static_cast<double>(bytes));
+}
+
+// A ring: in each of d - 1 steps of a round, every member passes on a d-th.
+std::uint64_t Costs::ring(std::int64_t bytes, CommId comm, double rounds) const {
+  const Channel& channel = channels_[index(comm)];
+  const double d = channel.members;
+  return ticks(rounds * (d - 1) *
+               (channel.latency + channel.per_byte * static_cast<double>(bytes) / d));
+}
+
+std::uint64_t Costs::of(Op op, ChunkId chunk, ValueId value, BucketId bucket, CommId comm) const {
+  if (unit_) {
+    switch (op) {
+      case Op::forward:
+      case Op::backward_input:
+      case Op::backward_weight:
+        return kUnit;
+      case Op::backward:
+        return 2 * kUnit;
+      case Op::update:
+        return kUpdate;
+      case Op::token_count:
+      case Op::grad_norm:
+      case Op::loss_report:
+      case Op::input:
+        return kScalar;
+      default:
+        return kMessage;
+    }
+  }
+  switch (op) {
+    case Op::forward:
+      return chunks_[index(chunk)].forward;
+    case Op::backward:
+      return chunks_[index(chunk)].backward;
+    case Op::backward_input:
+      return chunks_[index(chunk)].input;
+    case Op::backward_weight:
+      return chunks_[index(chunk)].weight;
+    case Op::update:
+      return updates_[index(bucket)];
+    case Op::send:
+    case Op::recv:
+      return message(value_bytes_[index(value)], comm);
+    case Op::all_reduce:
+      return ring(gradient_bytes_[index(bucket)], comm, 2);
+    case Op::reduce_scatter:
+      return ring(gradient_bytes_[index(bucket)], comm, 1);
+    case Op::all_gather:
+      return ring(bucket_bytes_[index(bucket)], comm, 1);
+    case Op::all_to_all:
+      return ring(routed_bytes_[index(chunk)], comm, 1);
+    case Op::token_count:
+    case Op::grad_norm:
+    case Op::loss_report:
+      return ring(0, comm, 2);
+    default:
+      return kScalar;
+  }
+}
+
+Expected<Costs> make_costs(const CostModel& model, const CostScope& scope,
+                           const ModelGraph& graph) {
+  return CostBuilder(model, scope, graph).build();
+}
+
+}  // namespace piper
