@@ -93,6 +93,28 @@ Status check_placed(const Annotated& dag) {
   return {};
 }
 
+// Every rank has something to run.
+Status check_idle(const Annotated& dag) {
+  std::vector<bool> has_place(dag.world, false);
+  for (const std::vector<Annotated::Placement>& places : dag.placements) {
+    for (const Annotated::Placement& place : places) {
+      for (const std::uint32_t rank : place.ranks.ranks) {
+        has_place[rank] = true;
+      }
+    }
+  }
+  const auto idle = std::find(has_place.begin(), has_place.end(), false);
+  if (idle != has_place.end()) {
+    const Annotated::Placement& first = dag.placements.front().front();
+    return fail(error("place.idle",
+                      "expected places that use all " + std::to_string(dag.world) +
+                          " ranks, but nothing is placed on rank " +
+                          std::to_string(idle - has_place.begin()),
+                      dag.origins[first.origin].where));
+  }
+  return {};
+}
+
 // Two places are equal or disjoint.
 Status check_overlap(const Annotated& dag) {
   using First = std::pair<RegionId, const Annotated::Placement*>;
@@ -130,6 +152,7 @@ Expected<Annotated> place_the_rest(Annotated dag) {
   }
   PIPER_TRY(check_placed(dag));
   PIPER_TRY(check_overlap(dag));
+  PIPER_TRY(check_idle(dag));
   return dag;
 }
 

@@ -40,10 +40,15 @@ class Maker {
  private:
   void find_users() {
     users_.resize(model_.parameters.size());
+    first_uses_.resize(model_.parameters.size());
     for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
       for (const RegionId region : dag_.chunks[c].regions) {
-        for (const ParameterId parameter : model_.region(region).parameters) {
-          std::vector<ChunkId>& list = users_[index(parameter)];
+        const std::vector<ParameterId>& parameters = model_.region(region).parameters;
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+          std::vector<ChunkId>& list = users_[index(parameters[i])];
+          if (list.empty()) {
+            first_uses_[index(parameters[i])] = {region, i, parameters.size()};
+          }
           if (list.empty() || list.back() != ChunkId{c}) {
             list.push_back(ChunkId{c});
           }
@@ -167,16 +172,42 @@ class Maker {
     return groups;
   }
 
+  // Which of the equal blocks of its region's parameters a parameter is in.
+  std::size_t block_of(ParameterId parameter, std::size_t parts) const {
+    const FirstUse& use = first_uses_[index(parameter)];
+    return use.position * parts / use.count;
+  }
+
+  // Block i of a bucket is block i of each of its regions' parameters, in that order.
+  Status sort_into_blocks(BucketId id) {
+    Bucket& bucket = dag_.buckets[index(id)];
+    const std::size_t parts = bucket.expert_parts;
+    std::vector<std::size_t> sizes(parts, 0);
+    for (const ParameterId parameter : bucket.parameters) {
+      ++sizes[block_of(parameter, parts)];
+    }
+    if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) {
+      return fail(error("shard.parameters",
+                        "expected a number of expert parameters that the expert group's " +
+                            std::to_string(parts) + " ranks divide, got " +
+                            std::to_string(bucket.parameters.size()),
+                        dag_.origins[dag_.policies[index(id)].origin].where));
+    }
+    std::sort(bucket.parameters.begin(), bucket.parameters.end(),
+              [&](ParameterId a, ParameterId b) {
+                const auto key = [&](ParameterId p) {
+                  const FirstUse& use = first_uses_[index(p)];
+                  return std::tuple{block_of(p, parts), use.region, use.position};
+                };
+                return key(a) < key(b);
+              });
+    return {};
+  }
+
   Status close(BucketId id) {
     Bucket& bucket = dag_.buckets[index(id)];
     if (bucket.expert_parts > 1) {
-      if (bucket.parameters.size() % bucket.expert_parts != 0) {
-        return fail(error("shard.parameters",
-                          "expected a number of expert parameters that the expert group's " +
-                              std::to_string(bucket.expert_parts) + " ranks divide, got " +
-                              std::to_string(bucket.parameters.size()),
-                          dag_.origins[dag_.policies[index(id)].origin].where));
-      }
+      PIPER_TRY(sort_into_blocks(id));
       const std::size_t block = bucket.parameters.size() / bucket.expert_parts;
       for (std::size_t i = block; i < bucket.parameters.size(); ++i) {
         const Parameter &one = model_.parameter(bucket.parameters[i]),
@@ -204,7 +235,12 @@ class Maker {
   const Annotated& annotated_;
   const ModelGraph& model_;
   const Config& config_;
+  struct FirstUse {
+    RegionId region = none<RegionId>();
+    std::size_t position = 0, count = 1;  // among the region's parameters
+  };
   std::vector<std::vector<ChunkId>> users_;  // by ParameterId
+  std::vector<FirstUse> first_uses_;         // by ParameterId
 };
 
 }  // namespace

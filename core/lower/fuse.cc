@@ -252,7 +252,8 @@ class Fuser {
             sizes.note("the producer's place", dag_.origins[from.origin].where);
             return fail(std::move(sizes));
           }
-          if (routes(dag_, maker, use.chunk) && dag_.chunk(maker).program != user.program) {
+          const bool has_experts = dag_.chunk(maker).experts || user.experts;
+          if (has_experts && dag_.chunk(maker).program != user.program) {
             return fail(edge_error(user.experts ? use.chunk : maker,
                                    "exchanges a value with another place"));
           }

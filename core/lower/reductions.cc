@@ -170,6 +170,9 @@ class Chains {
       const NodeId reduction = dag_.add(
           collective_node(Op::reduce_scatter, chain.bucket, chain.k, policy.reduce_stream));
       dag_.add_edge(chain.last, reduction);
+      if (chain.k > 0) {  // all of a bucket add to one shard, and the last one stands for all
+        dag_.add_edge(last_gradient[index(chain.bucket)], reduction);
+      }
       last_gradient[index(chain.bucket)] = reduction;
     }
   }

@@ -22,6 +22,7 @@ class Tables {
     if (!report_.ok()) {
       return;
     }
+    find_first_uses();
     used_outside_.assign(model_.values.size(), false);
     for (std::uint32_t r = 0; r < model_.regions.size(); ++r) {
       for (const ValueId input : model_.regions[r].inputs) {
@@ -45,6 +46,20 @@ class Tables {
   bool is_made_outside(ValueId value, std::uint32_t chunk) const {
     const std::vector<ChunkId>& makers = facts_.makers[index(value)];
     return !makers.empty() && index(makers.front()) != chunk;
+  }
+
+  void find_first_uses() {
+    first_uses_.resize(model_.parameters.size());
+    std::vector<bool> is_known(model_.parameters.size(), false);
+    for (const Region& region : model_.regions) {
+      for (std::size_t i = 0; i < region.parameters.size(); ++i) {
+        const std::uint32_t parameter = index(region.parameters[i]);
+        if (!is_known[parameter]) {
+          first_uses_[parameter] = {i, region.parameters.size()};
+        }
+        is_known[parameter] = true;
+      }
+    }
   }
 
   // Every region is in one chunk, or in several with the same regions of which each runs other
@@ -229,7 +244,7 @@ class Tables {
     }
   }
 
-  // Each rank of an expert group has an equal block.
+  // Each rank of an expert group has an equal block: block i of each region's parameters.
   void expert_blocks(const std::string& name, const Bucket& bucket) {
     const std::size_t count = bucket.parameters.size();
     if (count % bucket.expert_parts != 0) {
@@ -238,9 +253,16 @@ class Tables {
       return;
     }
     const std::size_t block = count / bucket.expert_parts;
-    for (std::size_t i = block; i < count; ++i) {
-      if (model_.parameter(bucket.parameters[i]).shape !=
-          model_.parameter(bucket.parameters[i - block]).shape) {
+    for (std::size_t i = 0; i < count && bucket.expert_parts > 1; ++i) {
+      const ParameterId id = bucket.parameters[i];
+      const FirstUse& use = first_uses_[index(id)];
+      if (use.position * bucket.expert_parts / use.count != i / block) {
+        bad(name + ": parameter '" + model_.parameter(id).name + "' is in block " +
+            std::to_string(i / block) + " of its experts, but in block " +
+            std::to_string(use.position * bucket.expert_parts / use.count) + " of its region's");
+        return;
+      }
+      if (model_.parameter(id).shape != model_.parameter(bucket.parameters[i % block]).shape) {
         bad(name + ": its blocks of experts differ in shape");
         return;
       }
@@ -267,6 +289,10 @@ class Tables {
   std::vector<std::uint32_t> first_chunk_;  // by ChunkId: the first with the same regions
   std::vector<std::uint32_t> bucket_of_;    // by ParameterId
   std::vector<bool> used_outside_;          // by ValueId
+  struct FirstUse {
+    std::size_t position = 0, count = 1;  // among its first region's parameters
+  };
+  std::vector<FirstUse> first_uses_;  // by ParameterId
 };
 
 }  // namespace
