@@ -30,8 +30,8 @@ Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kin
   trace({"schedule", model, &plan});
   PIPER_TRY(verify(plan, model));
   if (config.memory.capacity_bytes > 0) {
-    PIPER_TRY(check_capacity(plan, model, config.memory.capacity_bytes,
-                             config.where("memory.capacity")));
+    PIPER_TRY(
+        check_capacity(plan, model, config.memory.capacity_bytes, config.where("memory.capacity")));
   }
   return plan;
 }
@@ -57,6 +57,7 @@ Expected<Plans> plan(const Config& config, const ModelGraph& model,
   show({"directives", annotated.model, &annotated});
   PIPER_ASSIGN(const CostModel cost_model, load_cost_model(config));
   Plans plans;
+  plans.remarks = annotated.remarks;
   PIPER_ASSIGN(plans.train, lower(config, annotated, Plan::Kind::train, cost_model, show));
   PIPER_ASSIGN(plans.evaluate, lower(config, annotated, Plan::Kind::evaluate, cost_model, show));
   return plans;

@@ -342,11 +342,13 @@ std::string hash(const Plan& plan,
                  const ModelGraph& model);  // 16 hexadecimal digits, FNV-1a of the text
 
 // What a person wants to know at a glance: a table with a line a program (stages, ranks,
-// parameters, tasks of each stream, peak bytes), and the totals.
+// parameters, forward work as a multiple of the mean, peak bytes, tasks of each stream), and the
+// totals.
 std::string summary(const Plan& plan, const ModelGraph& model);
 
 struct Plans {
   Plan train, evaluate;
+  std::vector<std::string> remarks;  // what a user wants to know: how even a partition is
 };
 
 }  // namespace piper

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <numeric>
 
 #include "core/base/bytes.h"
 #include "core/plan/text.h"
@@ -74,11 +75,35 @@ std::int64_t largest_peak(const Plan& plan, const ModelGraph& model, std::uint32
   return last == 0 ? peak : std::max(peak, peak_bytes(plan, model, program, last));
 }
 
+// Floating-point operations of the forwards of a step on one rank, by program.
+std::vector<std::int64_t> work(const Plan& plan) {
+  std::vector<std::int64_t> flops(plan.programs.size(), 0);
+  for (const Chunk& chunk : plan.chunks) {
+    const auto ranks = static_cast<std::int64_t>(plan.programs[chunk.program].ranks.size());
+    const std::size_t own =
+        chunk.microbatches.empty() ? plan.microbatches : chunk.microbatches.size();
+    const std::int64_t rows =
+        plan.global_rows * static_cast<std::int64_t>(own) / (ranks * plan.microbatches);
+    flops[chunk.program] += chunk.flops.at(rows);
+  }
+  return flops;
+}
+
+// `1.04`: of the mean.
+std::string times(double value, double mean) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", mean > 0 ? value / mean : 1.0);
+  return text;
+}
+
 }  // namespace
 
 std::string summary(const Plan& plan, const ModelGraph& model) {
   std::vector<std::vector<std::string>> rows{
-      {"program", "ranks", "stages", "parameters", "peak memory", "tasks of each stream"}};
+      {"program", "ranks", "stages", "parameters", "work", "peak memory", "tasks of each stream"}};
+  const std::vector<std::int64_t> flops = work(plan);
+  const double mean = static_cast<double>(std::accumulate(flops.begin(), flops.end(), 0LL)) /
+                      static_cast<double>(flops.size());
   std::size_t task_count = 0;
   for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
     const Program& program = plan.programs[p];
@@ -89,7 +114,8 @@ std::string summary(const Plan& plan, const ModelGraph& model) {
     }
     task_count += program.tasks.size();
     rows.push_back({std::to_string(p), ranges(program.ranks), stages(plan, model, p),
-                    grouped(elements), human_bytes(largest_peak(plan, model, p)), tasks(program)});
+                    grouped(elements), times(static_cast<double>(flops[p]), mean),
+                    human_bytes(largest_peak(plan, model, p)), tasks(program)});
   }
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (const std::vector<std::string>& row : rows) {
