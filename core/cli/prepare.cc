@@ -7,6 +7,7 @@
 #include "core/cli/graph_cache.h"
 #include "core/cli/open_runtime.h"
 #include "core/config/schema.h"
+#include "core/directives/toml/read.h"
 
 namespace piper {
 namespace {
@@ -51,6 +52,7 @@ std::string counted(std::int64_t count, const std::string& thing) {
 Expected<CheckedJob> check_job(const CommandLine& line) {
   CheckedJob job;
   PIPER_ASSIGN(job.config, load_config(line.job, line.overrides));
+  PIPER_ASSIGN(job.said, read_directives(job.config));
   PIPER_ASSIGN(job.plugins, plugin_search_path(line.plugin_directories, line.allow_unsafe_plugins));
   Diagnostics warnings;
   const Status checked = check_strategies(job.config, job.plugins, &warnings);
@@ -78,11 +80,12 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
   Job job;
   PIPER_ASSIGN(job.model, model_graph(checked.config));
   Diagnostics warnings;
-  const auto proposals = propose(checked.config, job.model, checked.plugins, &warnings);
+  auto proposals = propose(checked.config, job.model, checked.plugins, &warnings);
   report(warnings);
   if (!proposals) {
     return fail(proposals.error());
   }
+  proposals->push_back(std::move(checked.said));
   PIPER_ASSIGN(job.plans, plan(checked.config, job.model, *proposals, trace));
   job.config = std::move(checked.config);
   return job;

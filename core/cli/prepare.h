@@ -13,6 +13,7 @@ namespace piper {
 struct CheckedJob {
   Config config;
   SearchPath plugins;
+  Proposal said;  // by its [[directive]] tables
 };
 Expected<CheckedJob> check_job(const CommandLine& line);
 

@@ -64,7 +64,9 @@ std::string print_mesh(const MeshConfig& mesh) {
   std::string order;
   for (const auto& [name, size] : mesh.axes) {
     text += line(name, std::to_string(size));
-    order += (order.empty() ? "" : ", ") + toml_text(name);
+    if (name != "ep") {
+      order += (order.empty() ? "" : ", ") + toml_text(name);
+    }
   }
   return text + "order = [" + order + "]\n";
 }
@@ -79,6 +81,37 @@ std::string print_groups(const std::vector<OptimizerGroup>& groups) {
     text += "\n[[optimizer.group]]\nparameters = [" + globs + "]\n";
     text += line("lr", group.lr ? toml_number(*group.lr) : "");
     text += line("weight_decay", group.weight_decay ? toml_number(*group.weight_decay) : "");
+  }
+  return text;
+}
+
+std::string to_toml(const RawValue& value) {
+  std::string items;
+  switch (value.kind) {
+    case RawValue::Kind::text:
+      return toml_text(value.text);
+    case RawValue::Kind::list:
+      for (const RawValue& item : value.items) {
+        items += (items.empty() ? "" : ", ") + to_toml(item);
+      }
+      return '[' + items + ']';
+    case RawValue::Kind::table:
+      for (const RawEntry& entry : value.entries) {
+        items += (items.empty() ? "" : ", ") + toml_key(entry.key) + " = " + to_toml(entry.value);
+      }
+      return items.empty() ? "{}" : "{ " + items + " }";
+    default:
+      return describe(value);  // numbers, true and false; a date is refused where it is read
+  }
+}
+
+std::string print_directives(const std::vector<RawValue>& directives) {
+  std::string text;
+  for (const RawValue& directive : directives) {
+    text += "\n[[directive]]\n";
+    for (const RawEntry& entry : directive.entries) {
+      text += line(entry.key, to_toml(entry.value));
+    }
   }
   return text;
 }
@@ -111,7 +144,7 @@ std::uint32_t MeshConfig::size(std::string_view axis) const {
 std::uint32_t MeshConfig::world() const {
   std::uint32_t ranks = 1;
   for (const auto& [name, size] : axes) {
-    ranks *= size;
+    ranks *= name == "ep" ? 1 : size;
   }
   return ranks;
 }
@@ -166,6 +199,10 @@ std::string print(const Config& config) {
     std::string body;
     if (section == "strategy") {
       text += print_strategies(config.strategies);
+      continue;
+    }
+    if (section == "directive") {
+      text += print_directives(config.directives);
       continue;
     }
     if (section == "mesh") {

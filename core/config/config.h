@@ -13,6 +13,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/dtype.h"
+#include "core/config/raw.h"
 
 namespace piper {
 
@@ -39,9 +40,9 @@ struct ModelConfig {
 
 struct MeshConfig {
   std::vector<std::pair<std::string, std::uint32_t>>
-      axes;  // outermost first after `order` is applied; always has pp and dp
+      axes;  // outermost first after `order` is applied; always has pp and dp; `ep` may be one
   std::uint32_t size(std::string_view axis) const;  // 1 where the axis is not there
-  std::uint32_t world() const;
+  std::uint32_t world() const;                      // `ep` divides dp, so it does not count
 };
 
 enum class Dataset : std::uint8_t { text, jsonl };
@@ -142,6 +143,7 @@ struct Config {
   MemoryConfig memory;
   std::string device = "cpu";
   std::vector<StrategyConfig> strategies;
+  std::vector<RawValue> directives;  // [[directive]] tables; core/directives/toml reads them
 
   // Where `section.key` was written: the file, or `--section.key=value` for an override. Falls back
   // to the section, then the file, so a rule about a default still points somewhere.

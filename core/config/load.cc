@@ -82,6 +82,10 @@ void read_section(Loading& loading, const RawEntry& entry) {
     read_strategies(loading, entry.value);
     return;
   }
+  if (name == "directive") {
+    read_directives(loading, entry.value);
+    return;
+  }
   if (entry.value.kind != Kind::table) {
     const std::string got = entry.value.is_tables() ? "[[" + name + "]]" : describe(entry.value);
     loading.refuse(name, error("config.type", "expected the section [" + name + "], got " + got,

@@ -24,11 +24,12 @@ struct Loading {
 // Puts `section.key=value` texts into the raw job, with `--section.key=value` as their place.
 void apply_overrides(RawValue& job, const std::vector<std::string>& overrides, Diagnostics& errors);
 
-// [mesh], [[optimizer.group]], [[strategy]] and the keys of [model] that a user's own model
-// declares.
+// [mesh], [[optimizer.group]], [[strategy]], [[directive]] and the keys of [model] that a user's
+// own model declares.
 void read_mesh(Loading& loading, const RawValue& section);
 void read_optimizer_groups(Loading& loading, const RawValue& groups);
 void read_strategies(Loading& loading, const RawValue& strategies);
+void read_directives(Loading& loading, const RawValue& directives);
 
 // A value for a plugin or a user's model, which types it itself; refuses dates, tables and numbers
 // that are not finite.

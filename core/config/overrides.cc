@@ -109,9 +109,11 @@ void apply_override(RawValue& job, const std::string& text, Diagnostics& errors)
     }
     return;
   }
-  if (section == "optimizer" && name == "group") {
+  if (section == "directive" || (section == "optimizer" && name == "group")) {
     errors.push_back(error("config.override",
-                           "expected optimizer.group in the job file, got it as an override",
+                           "expected " +
+                               std::string(section == "directive" ? section : "optimizer.group") +
+                               " in the job file, got it as an override",
                            where));
     return;
   }

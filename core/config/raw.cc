@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kLongestText = 32 * 1024;
 
 // No job file nests deeper; what does is not looked into.
-constexpr int kDeepest = 6;
+constexpr int kDeepest = 8;
 
 Location location(const toml::source_position& at, const std::string& file) {
   return {file, at.line, at.column};

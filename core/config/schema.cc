@@ -319,7 +319,6 @@ std::vector<Key> make_schema() {
       later("emulate.backward_weight_ms", "time of a backward pass for weights"),
       later("emulate.link_latency_us", "delay of a link"),
       later("emulate.link_gbps", "speed of a link"),
-      later("directive.filter", "[[directive]]: a directive written in the job file"),
   };
 }
 
@@ -356,6 +355,7 @@ const std::vector<std::string>& section_names() {
     }
     made.insert(made.begin() + 1, "mesh");
     made.emplace_back("strategy");
+    made.emplace_back("directive");
     return made;
   }();
   return names;

@@ -34,12 +34,6 @@ void read_axis(Loading& loading, const RawEntry& entry) {
                     entry.where));
   } else if (auto wrong = check(key, path, entry.value)) {
     loading.refuse(path, *std::move(wrong));
-  } else if (entry.key == "ep") {
-    if (entry.value.integer > 1) {
-      loading.refuse(path,
-                     error("config.unsupported", "mesh.ep above 1 is not supported by this version",
-                           entry.value.where));
-    }
   } else {
     auto& axes = loading.config.mesh.axes;
     const auto size = static_cast<std::uint32_t>(entry.value.integer);
@@ -47,6 +41,8 @@ void read_axis(Loading& loading, const RawEntry& entry) {
                                     [&](const auto& axis) { return axis.first == entry.key; });
     if (known != axes.end()) {
       known->second = size;
+    } else if (entry.key == "ep") {
+      axes.insert(axes.begin(), {entry.key, size});  // takes no ranks of its own
     } else {
       axes.insert(axes.end() - 1, {entry.key, size});  // dp stays innermost
     }
@@ -69,7 +65,9 @@ void order_axes(Loading& loading, const RawValue& order) {
   }
   std::vector<std::string> names;
   for (const auto& axis : axes) {
-    names.push_back(axis.first);
+    if (axis.first != "ep") {
+      names.push_back(axis.first);
+    }
   }
   std::vector<std::string> seen;
   for (const RawValue& item : order.items) {
@@ -148,9 +146,17 @@ void read_mesh(Loading& loading, const RawValue& section) {
   if (const RawValue* order = section.find("order")) {
     order_axes(loading, *order);
   }
+  const MeshConfig& mesh = loading.config.mesh;
+  if (const std::uint32_t ep = mesh.size("ep"); mesh.size("dp") % ep != 0) {
+    loading.refuse("mesh.ep",
+                   error("config.range",
+                         "mesh.ep: expected a divisor of dp " + std::to_string(mesh.size("dp")) +
+                             ", got " + std::to_string(ep),
+                         loading.config.where("mesh.ep")));
+  }
   std::int64_t world = 1;
-  for (const auto& axis : loading.config.mesh.axes) {
-    world *= axis.second;
+  for (const auto& axis : mesh.axes) {
+    world *= axis.first == "ep" ? 1 : axis.second;
     if (world > kMostRanks) {
       loading.refuse("mesh", error("config.range",
                                    "mesh: expected at most " + std::to_string(kMostRanks) +
@@ -236,6 +242,18 @@ void read_strategies(Loading& loading, const RawValue& strategies) {
                          .note("first given here", first->second));
     }
   }
+}
+
+void read_directives(Loading& loading, const RawValue& directives) {
+  if (!directives.is_tables()) {
+    loading.refuse("directive", error("config.type",
+                                      "expected [[directive]], one table a directive, got " +
+                                          (directives.kind == Kind::table ? "[directive]"
+                                                                          : describe(directives)),
+                                      directives.where));
+    return;
+  }
+  loading.config.directives = directives.items;
 }
 
 }  // namespace piper

@@ -6,6 +6,7 @@
 #include "core/directives/order.h"
 #include "core/directives/place.h"
 #include "core/directives/replicate.h"
+#include "core/directives/sequence.h"
 #include "core/directives/shard.h"
 #include "core/directives/split.h"
 #include "core/directives/split_backward.h"
@@ -32,16 +33,18 @@ std::string name_of(const Claim& claim) {
   return claim.name;
 }
 
-// An exclusive claim excludes every other claim of the same thing.
+// An exclusive claim excludes every claim of the same thing by another proposal.
 Status check_claims(const Config& config, const std::vector<Proposal>& proposals) {
   std::vector<const Claim*> claims;
   for (const Proposal& proposal : proposals) {
+    const std::size_t others = claims.size();
     for (const Claim& claim : proposal.claims) {
-      const auto same = std::find_if(claims.begin(), claims.end(), [&](const Claim* other) {
+      const auto end = claims.begin() + static_cast<std::ptrdiff_t>(others);
+      const auto same = std::find_if(claims.begin(), end, [&](const Claim* other) {
         return other->kind == claim.kind && other->name == claim.name &&
                (other->exclusive || claim.exclusive);
       });
-      if (same != claims.end()) {
+      if (same != end) {
         Diagnostic conflict = error(
             "claim.conflict",
             claim.from.plugin + " and " + (*same)->from.plugin + " both claim " + name_of(claim),
@@ -60,18 +63,11 @@ Status check_claims(const Config& config, const std::vector<Proposal>& proposals
     if (size > 1 && axis != "dp" && !claimed) {
       return fail(error("claim.axis",
                         "mesh axis '" + axis + "' has size " + std::to_string(size) +
-                            " but no [[strategy]] uses it",
+                            " but no [[strategy]] or [[directive]] uses it",
                         config.where("mesh." + axis)));
     }
   }
   return {};
-}
-
-constexpr std::size_t kPlace = 3, kReplicate = 4, kOrder = 6;
-
-std::size_t phase(const Directive& directive) {
-  // The order of the variant's alternatives, with both kinds of order last.
-  return std::min<std::size_t>(directive.what.index(), kOrder);
 }
 
 // Every micro-batch of every region has a place.
@@ -184,35 +180,30 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
   dag.sharding.resize(model.regions.size(), Annotated::kNothing);
   dag.split_backward.resize(model.regions.size());
   dag.distinguishing.resize(model.tag_names.size());
-  dag.origins.push_back({"core", {}});
-
-  std::vector<std::pair<const Directive*, std::uint32_t>> directives;  // with their origins
-  for (const Proposal& proposal : proposals) {
-    dag.origins.push_back(proposal.from);
-    for (const Directive& directive : proposal.directives) {
-      directives.emplace_back(&directive, static_cast<std::uint32_t>(dag.origins.size() - 1));
-    }
-  }
-  std::stable_sort(directives.begin(), directives.end(),
-                   [](const auto& a, const auto& b) { return phase(*a.first) < phase(*b.first); });
+  PIPER_ASSIGN(const Sequence directives, sequence(proposals));
+  dag.origins = directives.origins;
   dag.microbatches = static_cast<std::uint32_t>(config.training.microbatches);
 
   std::size_t next = 0;
-  const auto apply_through = [&](std::size_t last_phase) -> Status {
-    for (; next < directives.size() && phase(*directives[next].first) <= last_phase; ++next) {
-      const auto [directive, origin] = directives[next];
-      PIPER_ASSIGN(
-          dag, std::visit([&, o = origin, d = directive](
-                              const auto& what) { return apply(std::move(dag), what, d->from, o); },
-                          directive->what));
+  const auto apply_through = [&](DirectivePhase last) -> Status {
+    for (; next < directives.steps.size(); ++next) {
+      const Directive& directive = *directives.steps[next].directive;
+      const std::uint32_t origin = directives.steps[next].origin;
+      if (phase_of(directive) > last) {
+        break;
+      }
+      const auto apply_one = [&](const auto& what) {
+        return apply(std::move(dag), what, directive.from, origin);
+      };
+      PIPER_ASSIGN(dag, std::visit(apply_one, directive.what));
     }
     return {};
   };
-  PIPER_TRY(apply_through(kPlace));
+  PIPER_TRY(apply_through(DirectivePhase::place));
   PIPER_ASSIGN(dag, place_the_rest(std::move(dag)));
-  PIPER_TRY(apply_through(kReplicate));
+  PIPER_TRY(apply_through(DirectivePhase::replicate));
   dag = replicate_the_rest(std::move(dag));
-  PIPER_TRY(apply_through(kOrder));
+  PIPER_TRY(apply_through(DirectivePhase::order));
   return dag;
 }
 

@@ -15,7 +15,7 @@ Diagnostic unknown_tag(const ModelGraph& model, const Condition& condition, cons
   return error("directive.unknown_tag",
                from.plugin + ": " + std::string(what) + " " + to_string(filter) +
                    ": the model has no tag '" + condition.tag + "'" + suggest(condition.tag, known),
-               from.where);
+               place_of(filter, from));
 }
 
 // `zero 2 on reduce`: the stage in the literature's numbering, 0 where nothing is sharded.
@@ -26,13 +26,17 @@ std::string policy(const ReplicateDirective& what) {
 
 }  // namespace
 
+const Location& place_of(const Filter& filter, const Provenance& from) {
+  return filter.where.known() ? filter.where : from.where;
+}
+
 Expected<std::vector<RegionId>> select_regions(const Annotated& dag, const Filter& filter,
                                                const Provenance& from, std::string_view what,
                                                std::vector<std::uint32_t>* microbatches) {
   const auto refuse = [&](const std::string& why) {
     return fail(error("directive.filter",
                       from.plugin + ": " + std::string(what) + " " + to_string(filter) + ": " + why,
-                      from.where));
+                      place_of(filter, from)));
   };
   if (!filter.passes.empty()) {
     return refuse("selects regions with all their passes; PASS is not allowed here");
@@ -75,7 +79,7 @@ Expected<std::vector<RegionId>> select_regions(const Annotated& dag, const Filte
     return fail(
         error("directive.no_match",
               from.plugin + ": " + std::string(what) + " " + to_string(filter) + " matches nothing",
-              from.where));
+              place_of(filter, from)));
   }
   if (microbatches != nullptr && std::find(wanted.begin(), wanted.end(), false) != wanted.end()) {
     for (std::uint32_t m = 0; m < dag.microbatches; ++m) {

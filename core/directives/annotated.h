@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/diagnostic.h"
@@ -51,6 +53,7 @@ struct Annotated {
   std::vector<std::uint32_t> replication;          // by RegionId: index into replications
   std::vector<std::uint32_t> sharding;             // by RegionId: index into shardings, or kNothing
   std::vector<bool> split_backward;                // by RegionId
+  std::map<std::pair<RegionId, TagId>, std::uint32_t> tag_origin;  // of tags that directives gave
   std::vector<bool> distinguishing;  // by TagId: regions that differ in it are never fused
 
   std::vector<Replication> replications;
@@ -67,6 +70,9 @@ struct Annotated {
 Expected<std::vector<RegionId>> select_regions(const Annotated& dag, const Filter& filter,
                                                const Provenance& from, std::string_view what,
                                                std::vector<std::uint32_t>* microbatches = nullptr);
+
+// Where a message about a filter points: at the filter in a job file, else at who says it.
+const Location& place_of(const Filter& filter, const Provenance& from);
 
 // Checks that ranks are distinct and inside the world: directive.ranks.
 Status check_ranks(const Ranks& ranks, std::uint32_t world, const Provenance& from,

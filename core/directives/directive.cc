@@ -140,8 +140,12 @@ std::string to_string(const Filter& filter) {
   return "{" + text + "}";
 }
 
+std::string what_text(const Directive& directive) {
+  return std::visit([](const auto& what) { return text_of(what); }, directive.what);
+}
+
 std::string to_string(const Directive& directive) {
-  std::string text = std::visit([](const auto& what) { return text_of(what); }, directive.what);
+  std::string text = what_text(directive);
   text += "   # " + directive.from.plugin;
   if (directive.from.where.known()) {
     text += ", " + to_string(directive.from.where);

@@ -33,6 +33,7 @@ struct Condition {
 struct Filter {
   std::vector<Condition> conditions;
   std::vector<Pass> passes;
+  Location where = {};  // of the filter itself, where a job file has it
 };
 std::string to_string(const Filter& filter);
 
@@ -139,11 +140,14 @@ struct OrderChainDirective {
 };
 
 // Where a directive comes from: the plugin ("core" for defaults) and its [[strategy]] table, or
-// "job" and its [[directive]] table.
+// "job" and its [[directive]] table. Equal: the same one says it, wherever that is written.
 struct Provenance {
   std::string plugin;
   Location where;
-  bool operator==(const Provenance&) const = default;
+  std::string name = {};  // of the [[strategy]] table, where it has one
+  bool operator==(const Provenance& other) const {
+    return plugin == other.plugin && name == other.name;
+  }
 };
 
 struct Directive {
@@ -154,6 +158,8 @@ struct Directive {
 };
 // One line: `place {PP=1} ranks=[1, 3] stream=compute   # interleaved1f1b, job.toml:12`.
 std::string to_string(const Directive& directive);
+// The same without who says it.
+std::string what_text(const Directive& directive);
 
 // "This kind of directive on this mesh axis (or everywhere) is mine." Two exclusive claims of one
 // thing are an error that shows both.
@@ -170,6 +176,7 @@ struct Proposal {
   Provenance from;
   std::vector<Claim> claims;
   std::vector<Directive> directives;
+  bool unordered = false;  // tables of a job file: their order says nothing
 };
 
 }  // namespace piper

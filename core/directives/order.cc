@@ -16,7 +16,7 @@ Status distinguish(Annotated& dag, const Filter& filter, const Provenance& from)
       return fail(error("directive.unknown_tag",
                         from.plugin + ": order " + to_string(filter) + ": the model has no tag '" +
                             condition.tag + "'" + suggest(condition.tag, dag.model.tag_names),
-                        from.where));
+                        place_of(filter, from)));
     }
     dag.distinguishing.resize(dag.model.tag_names.size(), false);
     dag.distinguishing[index(*tag)] = true;

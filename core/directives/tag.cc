@@ -11,7 +11,8 @@ namespace {
 
 using Cuts = std::vector<std::pair<RegionId, std::uint32_t>>;  // region, part
 
-Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Provenance& from) {
+Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Provenance& from,
+            std::uint32_t origin) {
   if (name.empty() || name == "MB" || name == "PASS" || name == "REGION") {
     return fail(error("tag.name",
                       from.plugin +
@@ -23,17 +24,23 @@ Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Pro
   for (const auto& [region, part] : cuts) {
     const std::optional<std::uint32_t> old = dag.model.region(region).tag(id);
     if (old && *old != part) {
-      return fail(error("tag.conflict",
-                        from.plugin + ": " + describe(dag.model, region) + " already has " + name +
-                            "=" + std::to_string(*old) + "; cannot give it " + name + "=" +
-                            std::to_string(part),
-                        from.where));
+      Diagnostic conflict =
+          error("tag.conflict",
+                from.plugin + ": " + describe(dag.model, region) + " already has " + name + "=" +
+                    std::to_string(*old) + "; cannot give it " + name + "=" + std::to_string(part),
+                from.where);
+      if (const auto first = dag.tag_origin.find({region, id}); first != dag.tag_origin.end()) {
+        conflict.note("first given by " + dag.origins[first->second].plugin,
+                      dag.origins[first->second].where);
+      }
+      return fail(std::move(conflict));
     }
   }
   for (const auto& [region, part] : cuts) {
     Region& edited = dag.model.regions[index(region)];
     if (!edited.tag(id)) {
       edited.tags.push_back({id, part});
+      dag.tag_origin[{region, id}] = origin;
     }
   }
   dag.distinguishing.resize(dag.model.tag_names.size(), false);
@@ -153,7 +160,7 @@ Expected<Cuts> cut(Annotated& dag, const TagDirective& tag, const std::vector<Re
 }  // namespace
 
 Expected<Annotated> apply(Annotated dag, const TagDirective& tag, const Provenance& from,
-                          std::uint32_t) {
+                          std::uint32_t origin) {
   PIPER_ASSIGN(const std::vector<RegionId> regions, select_regions(dag, tag.filter, from, "tag"));
   Cuts cuts;
   if (tag.partition) {
@@ -163,7 +170,7 @@ Expected<Annotated> apply(Annotated dag, const TagDirective& tag, const Provenan
       cuts.emplace_back(region, tag.index);
     }
   }
-  PIPER_TRY(give(dag, tag.name, cuts, from));
+  PIPER_TRY(give(dag, tag.name, cuts, from, origin));
   return dag;
 }
 

@@ -33,7 +33,9 @@ class PlanParser {
     lines("tag", plan_.tag_names, [&](std::string& name) { name = in_.word(); });
     lines("origin", plan_.origins, [&](Provenance& origin) {
       origin.plugin = in_.quoted();
-      origin.where = in_.location();
+      if (in_.accept("named")) {
+        origin.name = in_.quoted();
+      }
     });
     nodes();
     lines("chunk", plan_.chunks, [&](Chunk& item) { chunk(item); });

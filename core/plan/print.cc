@@ -77,9 +77,11 @@ class PlanPrinter {
     for (std::size_t id = 0; id < plan_.origins.size(); ++id) {
       out_ << "origin " << number(id) << ' ';
       quoted(plan_.origins[id].plugin);
-      std::string where;
-      append_location(where, plan_.origins[id].where);
-      out_ << where << '\n';
+      if (!plan_.origins[id].name.empty()) {
+        out_ << " named ";
+        quoted(plan_.origins[id].name);
+      }
+      out_ << '\n';
     }
     const std::vector<std::uint32_t>& nodes = plan_.origin_of_node;
     std::size_t runs = 0;

@@ -18,8 +18,8 @@
 #include "core/base/diagnostic.h"
 #include "core/config/config.h"
 #include "core/directives/directive.h"
+#include "core/directives/mesh_ranks.h"
 #include "core/ir/model_graph.h"
-#include "core/plugin/mesh_ranks.h"
 #include "core/plugin/options.h"
 #include "core/plugin/resolve.h"
 

@@ -176,7 +176,10 @@ Expected<Proposal> call_plan(LoadedPlugin& plugin, const ResolvedStrategy& strat
   ++ctx.generation;
   JobView view(config, model, strategy, ctx.generation);
   ctx.view = &view;
-  ctx.proposal = Proposal{{strategy.plugin.manifest.id, strategy.config->where}, {}, {}};
+  const StrategyConfig& config_of = *strategy.config;
+  ctx.proposal = {};  // of an earlier call that failed, nothing is left
+  ctx.proposal.from = {strategy.plugin.manifest.id, config_of.where,
+                       config_of.name == config_of.plugin ? "" : config_of.name};
   begin(ctx, piper_ctx::State::planning);
   piper_code code = PIPER_OK;
   call(ctx, "plan", [&] { code = plugin.table->plan(plugin.table->self, &ctx); });

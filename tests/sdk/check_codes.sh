@@ -4,7 +4,7 @@ set -eu
 cd "$1"
 areas='(plugin|option|manifest|abi|mesh|directive)'
 # In the sources a code is a whole string literal; in the page, code in the first column of the table.
-reported=$(grep -hoE "\"$areas\.[a-z_]+\"" core/plugin/*.cc core/plugin/*.h | tr -d '"' | sort -u | grep -v '^piper')
+reported=$(grep -hoE "\"$areas\.[a-z_]+\"" core/plugin/*.cc core/plugin/*.h core/directives/mesh_ranks.cc | tr -d '"' | sort -u | grep -v '^piper')
 documented=$(sed -n '/^## Codes/,$p' docs/plugins.md | grep '^|' | grep -oE "\`$areas\.[a-z_]+\`" | tr -d '`' | sort -u |
   grep -vxE 'manifest\.(syntax|too_long)') # of the TOML reader
 if [ "$reported" != "$documented" ]; then

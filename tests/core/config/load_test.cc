@@ -110,14 +110,35 @@ TEST(Config, NamesTheNearestChoice) {
 TEST(Config, RefusesWhatIsDesignedButNotImplemented) {
   EXPECT_EQ(
       errors("[profiling]\ntrace = \"t.json\"\n[model]\nexperts = 4\n[device]\n"
-             "type = \"cuda\"\n[mesh]\nep = 2\ndp = 2\n"),
+             "type = \"cuda\"\n"),
       "job.toml:1:1: error: [profiling] is not supported by this version [config.unsupported]\n"
       "job.toml:4:1: error: model.experts is not supported by this version "
       "[config.unsupported]\n"
       "job.toml:6:8: error: device.type: \"cuda\" is not supported by this version "
-      "(expected \"cpu\") [config.unsupported]\n"
-      "job.toml:8:6: error: mesh.ep above 1 is not supported by this version "
-      "[config.unsupported]");
+      "(expected \"cpu\") [config.unsupported]");
+}
+
+TEST(Config, TakesNoRanksForExpertGroupsWhichDivideDp) {
+  const auto config = load("[mesh]\nep = 2\ndp = 4\norder = [\"dp\", \"pp\"]\n");
+
+  ASSERT_TRUE(config) << to_string(config.error());
+  EXPECT_EQ(config->mesh.size("ep"), 2U);
+  EXPECT_EQ(config->mesh.world(), 4U);
+  EXPECT_EQ(load(print(*config))->mesh.axes, config->mesh.axes);
+  EXPECT_EQ(errors("[mesh]\nep = 3\ndp = 4\n"),
+            "job.toml:2:6: error: mesh.ep: expected a divisor of dp 4, got 3 [config.range]");
+  EXPECT_EQ(errors("[mesh]\nep = 2\ndp = 4\norder = [\"ep\"]\n"),
+            "job.toml:4:10: error: mesh.order: unknown axis 'ep' (did you mean 'pp'?) "
+            "[config.unknown_axis]");
+}
+
+TEST(Config, TakesDirectivesOnlyAsTablesAndOnlyFromTheFile) {
+  EXPECT_EQ(errors("[directive]\nop = \"split\"\n"),
+            "job.toml:1:1: error: expected [[directive]], one table a directive, got [directive] "
+            "[config.type]");
+  EXPECT_EQ(errors("[[directive]]\nop = \"split\"\nn = 2\n", {"directive.n=3"}),
+            "--directive.n=3: error: expected directive in the job file, got it as an override "
+            "[config.override]");
 }
 
 TEST(Config, RefusesFewerRowsThanDataParallelRanksTimesMicrobatches) {

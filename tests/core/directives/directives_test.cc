@@ -132,7 +132,7 @@ TEST(Tag, RefusesASecondIndex) {
   EXPECT_EQ(
       refusal({kTag0, {TagDirective{regions(0, 0), "PP", 1}, {}}}),
       "job.toml:9:1: error: zig: region 0 PP=0 (toy.cc:10) already has PP=0; cannot give it PP=1 "
-      "[tag.conflict]");
+      "[tag.conflict]\njob.toml:9:1: note: first given by zig");
 }
 
 TEST(Tag, RefusesReservedNames) {
@@ -413,7 +413,8 @@ TEST(Claims, RefuseAnAxisThatNobodyUses) {
 
   ASSERT_FALSE(dag);
   EXPECT_EQ(to_string(dag.error()),
-            "job.toml: error: mesh axis 'pp' has size 2 but no [[strategy]] uses it [claim.axis]");
+            "job.toml: error: mesh axis 'pp' has size 2 but no [[strategy]] or [[directive]] uses "
+            "it [claim.axis]");
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(PlanText, KeepsFieldsThatNoPlanHasToday) {
   made.plan.communicators.back().group_size = 2;
   made.plan.programs[0].buffers[2].kind = Buffer::Kind::routed_gradient;
   made.plan.programs[0].buffers[3].kind = Buffer::Kind::gathered;
-  made.plan.origins[0].where = {"", 0, 4};
+  made.plan.origins[0].name = "\"in\"ner";
 
   const Expected<Plan> plan = parse_plan(print(made.plan, made.model), made.model, "p.plan");
 

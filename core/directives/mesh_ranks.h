@@ -23,6 +23,8 @@ class MeshRanks {
   std::uint32_t world() const { return world_; }
   // Codes: mesh.unknown_axis (lists the known ones), mesh.coordinate.
   Expected<Ranks> at(const std::vector<std::pair<std::string, std::uint64_t>>& coordinates) const;
+  // Whether a group holds, with each of its ranks, all those that differ from it only on `axis`.
+  bool extends(const Ranks& group, const std::string& axis) const;
   // The groups within which only the coordinates on `axes` differ, by their lowest rank.
   Expected<std::vector<Ranks>> along(const std::vector<std::string>& axes) const;
 

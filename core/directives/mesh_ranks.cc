@@ -1,4 +1,4 @@
-#include "core/plugin/mesh_ranks.h"
+#include "core/directives/mesh_ranks.h"
 
 #include <algorithm>
 #include <map>
@@ -61,6 +61,20 @@ Expected<Ranks> MeshRanks::at(
     return fail(error("mesh.coordinate", "no rank has all those coordinates"));
   }
   return result;
+}
+
+bool MeshRanks::extends(const Ranks& group, const std::string& axis) const {
+  const Expected<Axis> along = find(axis);
+  PIPER_CHECK(along.has_value(), "no axis " + axis);
+  return std::all_of(group.ranks.begin(), group.ranks.end(), [&](std::uint32_t rank) {
+    for (std::uint32_t i = 0; i < along->size; ++i) {
+      const std::uint32_t other = rank - along->of(rank) * along->stride + i * along->stride;
+      if (std::find(group.ranks.begin(), group.ranks.end(), other) == group.ranks.end()) {
+        return false;
+      }
+    }
+    return true;
+  });
 }
 
 Expected<std::vector<Ranks>> MeshRanks::along(const std::vector<std::string>& axes) const {

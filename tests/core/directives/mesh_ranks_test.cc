@@ -1,4 +1,4 @@
-#include "core/plugin/mesh_ranks.h"
+#include "core/directives/mesh_ranks.h"
 
 #include <gtest/gtest.h>
 
