@@ -6,6 +6,10 @@
 
 #include "core/cli/commands.h"
 #include "core/cli/prepare.h"
+#include "core/show/diagram.h"
+#include "core/show/diff.h"
+#include "core/show/explain.h"
+#include "core/show/json.h"
 #include "core/show/plan_grid.h"
 
 namespace piper {
@@ -13,8 +17,11 @@ namespace {
 
 struct PlanOptions {
   std::int64_t rank = -1;
-  std::string after, format = "text";
+  std::string after, format, explain, diff;
   bool evaluate = false;
+
+  Plan::Kind kind() const { return evaluate ? Plan::Kind::evaluate : Plan::Kind::train; }
+  const Plan& of(const Job& job) const { return evaluate ? job.plans.evaluate : job.plans.train; }
 };
 
 // Of a printed plan, the part of one program.
@@ -28,11 +35,11 @@ std::string program_text(const std::string& text, std::uint32_t program) {
   return text.substr(begin + 1, end == std::string::npos ? end : end - begin);
 }
 
-Exit usage(const std::string& message) {
-  return report({error("cli.usage", message)}, Exit::refused);
+Diagnostic usage(const std::string& message) {
+  return error("cli.usage", message);
 }
 
-// What heads a picture of a plan.
+// What heads a picture.
 std::string title(const Config& config, const ModelGraph& model) {
   return std::filesystem::path(config.file).filename().string() + ": " + model.name + " on " +
          mesh_text(config);
@@ -45,76 +52,165 @@ std::string facts(const Job& job, const Plan& plan) {
          hash(plan, job.model);
 }
 
-Exit print_phase(const CommandLine& line, const PlanOptions& options) {
+// The program that --rank asks for; nothing where it does not.
+Expected<std::optional<std::uint32_t>> program_of(const PlanOptions& options, const Plan& plan) {
+  if (options.rank >= plan.world) {
+    return fail(usage("--rank: expected a rank below " + std::to_string(plan.world) + ", got " +
+                      std::to_string(options.rank)));
+  }
+  return options.rank < 0
+             ? std::nullopt
+             : std::optional(plan.seat(static_cast<std::uint32_t>(options.rank)).program);
+}
+
+Expected<std::string> phase_text(const Phase& phase, const PlanOptions& options) {
+  if (options.format == "text") {
+    std::string text = print(phase);
+    return text + (text.ends_with('\n') ? "" : "\n");
+  }
+  PIPER_ASSIGN(const Diagram picture, diagram(phase, options.rank));
+  return options.format == "dot" ? dot(picture) : svg(picture);
+}
+
+Status print_phase(const CommandLine& line, const PlanOptions& options) {
   std::vector<std::string> phases;
-  std::vector<std::string> printed;  // of the plan for training, then of the one for evaluation
+  std::optional<Expected<std::string>> text;
   const Trace trace = [&](const Phase& phase) {
     if (std::find(phases.begin(), phases.end(), phase.name) == phases.end()) {
       phases.emplace_back(phase.name);
     }
-    if (phase.name == options.after) {
-      printed.push_back(print(phase));
+    // Of the plan for training, then of the one for evaluation.
+    if (phase.name == options.after && (!text || options.evaluate)) {
+      text = phase_text(phase, options);
     }
   };
   const auto job = prepare(line, trace);
-  if (!printed.empty()) {
-    const std::string& text = options.evaluate ? printed.back() : printed.front();
-    std::cout << text << (text.ends_with('\n') ? "" : "\n");
+  if (text) {
+    PIPER_TRY(*text);
+    std::cout << **text;
   } else if (job) {
-    return usage("--after: unknown phase '" + options.after + "'" + suggest(options.after, phases));
+    return fail(
+        usage("--after: unknown phase '" + options.after + "'" + suggest(options.after, phases)));
   }
-  return job ? Exit::done : report(job.error(), Exit::refused);
+  PIPER_TRY(job);
+  return {};
 }
 
-Exit print_plan(const CommandLine& line, const PlanOptions& options) {
-  const auto job = prepare(line);
-  if (!job) {
-    return report(job.error(), Exit::refused);
+Status print_plan(const CommandLine& line, const PlanOptions& options) {
+  PIPER_ASSIGN(const Job job, prepare(line));
+  const Plan& plan = options.of(job);
+  PIPER_ASSIGN(const std::optional<std::uint32_t> program, program_of(options, plan));
+  if (options.format == "json") {
+    write_json(std::cout, plan, job.model, program);
+  } else if (options.format == "dot") {
+    PIPER_ASSIGN(const Diagram picture, diagram({"schedule", job.model, &plan}, options.rank));
+    std::cout << dot(picture);
+  } else if (options.format == "svg") {
+    PIPER_ASSIGN(const Grid grid, plan_grid(plan, job.model, title(job.config, job.model),
+                                            {facts(job, plan)}, program));
+    std::cout << svg(grid);
+  } else {
+    const std::string text = print(plan, job.model);
+    std::cout << (program ? program_text(text, *program) : text);
   }
-  const Plan& plan = options.evaluate ? job->plans.evaluate : job->plans.train;
-  if (options.rank >= plan.world) {
-    return usage("--rank: expected a rank below " + std::to_string(plan.world) + ", got " +
-                 std::to_string(options.rank));
+  return {};
+}
+
+Status print_explanation(const CommandLine& line, const PlanOptions& options) {
+  PlanHistory history(options.kind());
+  PIPER_ASSIGN(const Job job, prepare(line, [&](const Phase& phase) { history.see(phase); }));
+  PIPER_ASSIGN(const std::string text, explain(options.of(job), history, options.explain));
+  std::cout << text;
+  return {};
+}
+
+// True where the plans are the same. Overrides are meant for the first job.
+Expected<bool> print_difference(const CommandLine& line, const PlanOptions& options) {
+  CommandLine second = line;
+  second.job = options.diff;
+  second.overrides.clear();
+  PIPER_ASSIGN(const Job one, prepare(line));
+  PIPER_ASSIGN(const Job other, prepare(second));
+  PIPER_ASSIGN(const std::optional<std::uint32_t> program, program_of(options, options.of(one)));
+  const std::string text = diff(
+      {line.job + (line.overrides.empty() ? "" : " with overrides"), options.of(one), one.model},
+      {second.job, options.of(other), other.model}, program.value_or(kEveryProgram));
+  std::cout << text;
+  return text.empty();
+}
+
+// Options that say nothing together.
+Status check(const PlanOptions& options) {
+  const std::vector<std::string> formats{"text", "json", "dot", "svg"};
+  if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
+    return fail(usage("--format: expected text, json, dot or svg, got '" + options.format + "'" +
+                      suggest(options.format, formats)));
   }
-  std::optional<std::uint32_t> program;
-  if (options.rank >= 0) {
-    program = plan.seat(static_cast<std::uint32_t>(options.rank)).program;
+  if (!options.after.empty() && options.format == "json") {
+    return fail(
+        usage("--after prints as text, dot or svg: the JSON of a plan is what --format "
+              "json without --after writes"));
   }
-  if (options.format == "svg") {
-    const auto grid =
-        plan_grid(plan, job->model, title(job->config, job->model), {facts(*job, plan)}, program);
-    if (!grid) {
-      return report(grid.error(), Exit::refused);
-    }
-    std::cout << svg(*grid);
-    return Exit::done;
+  if (!options.after.empty() && options.format == "text" && options.rank >= 0) {
+    return fail(usage("--rank with --after restricts a picture: expected --format dot or svg"));
   }
-  const std::string text = print(plan, job->model);
-  std::cout << (program ? program_text(text, *program) : text);
-  return Exit::done;
+  return {};
+}
+
+Exit run(const CommandLine& line, const PlanOptions& options) {
+  Status status = check(options);
+  if (status && !options.diff.empty()) {
+    const Expected<bool> same = print_difference(line, options);
+    return same ? (*same ? Exit::done : Exit::failed) : report(same.error(), Exit::refused);
+  }
+  if (status) {
+    status = !options.explain.empty() ? print_explanation(line, options)
+             : !options.after.empty() ? print_phase(line, options)
+                                      : print_plan(line, options);
+  }
+  return status ? Exit::done : report(status.error(), Exit::refused);
 }
 
 }  // namespace
 
 void add_plan(CLI::App& program, CommandLine& line) {
-  CLI::App& command =
-      add_job_command(program, line, "plan", "Print a job's verified plan as text.");
+  CLI::App& command = add_job_command(program, line, "plan",
+                                      "Print a job's verified plan: as text, JSON or a picture.");
   const auto options = std::make_shared<PlanOptions>();
   auto* rank = command.add_option("--rank", options->rank, "only what this rank runs")
                    ->type_name("N")
                    ->check(at_least(0));
+  auto* after = command
+                    .add_option("--after", options->after,
+                                "print what the planner has after this phase, instead of the plan")
+                    ->type_name("PHASE");
+  auto* format =
+      command
+          .add_option("--format", options->format,
+                      "text; json, for programs; svg, the plan on rows over time, or the graph "
+                      "after a phase; dot, the graph for Graphviz")
+          ->type_name("FORMAT")
+          ->default_str("text");
+  options->format = "text";
+  auto* explain =
+      command
+          .add_option("--explain", options->explain,
+                      "say what a node is, who made it and why it is where it is; NODE is a name "
+                      "such as 1F3@0, or a number")
+          ->type_name("NODE")
+          ->excludes(rank)
+          ->excludes(after)
+          ->excludes(format);
   command
-      .add_option("--after", options->after,
-                  "print what the planner has after this phase, instead of the plan")
-      ->type_name("PHASE")
-      ->excludes(rank);
-  command.add_option("--format", options->format, "text, or svg")->type_name("FORMAT");
+      .add_option("--diff", options->diff,
+                  "say what differs in the plan of another job; the exit status is then 1")
+      ->type_name("OTHER.toml")
+      ->excludes(after)
+      ->excludes(format)
+      ->excludes(explain);
   command.add_flag("--evaluate", options->evaluate, "the plan of a held-out batch, not of a step");
-  command.callback([&line, options] {
-    line.run = [&line, options] {
-      return options->after.empty() ? print_plan(line, *options) : print_phase(line, *options);
-    };
-  });
+  command.callback(
+      [&line, options] { line.run = [&line, options] { return run(line, *options); }; });
 }
 
 }  // namespace piper

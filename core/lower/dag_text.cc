@@ -17,17 +17,6 @@ constexpr std::uint32_t kNoChain = 0xffffffff;
 constexpr std::array<std::string_view, 5> kRoutes{"none", "enter_forward", "leave_forward",
                                                   "enter_backward", "leave_backward"};
 
-NodeIdentity identity(const Node& node) {
-  return {node.op,
-          node.program,
-          node.microbatch,
-          node.chunk,
-          node.value,
-          node.bucket,
-          node.route == Route::enter_forward || node.route == Route::enter_backward,
-          node.route == Route::enter_backward || node.route == Route::leave_backward};
-}
-
 class DagPrinter {
  public:
   DagPrinter(const Dag& dag, const ModelGraph& model)
@@ -518,6 +507,17 @@ class DagParser {
 };
 
 }  // namespace
+
+NodeIdentity identity(const Node& node) {
+  return {node.op,
+          node.program,
+          node.microbatch,
+          node.chunk,
+          node.value,
+          node.bucket,
+          node.route == Route::enter_forward || node.route == Route::enter_backward,
+          node.route == Route::enter_backward || node.route == Route::leave_backward};
+}
 
 std::string describe(const Dag& dag, const ModelGraph& model, NodeId node) {
   return NodeNames(dag.chunks, model.tag_names).of(identity(dag.node(node)));

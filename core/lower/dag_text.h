@@ -31,8 +31,11 @@
 #include "core/base/diagnostic.h"
 #include "core/lower/dag.h"
 #include "core/lower/expand.h"
+#include "core/plan/node_name.h"
 
 namespace piper {
+
+NodeIdentity identity(const Node& node);
 
 // parse(print(d)) prints as the same text. Errors: dag.syntax, dag.version, dag.range.
 Expected<Dag> parse_dag(std::string_view text, const ModelGraph& model, const std::string& source);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -129,6 +130,90 @@ TEST_F(Program, PrintsWhatThePlannerHasAfterAPhase) {
   EXPECT_NE(unknown.err.find("unknown phase 'directive' (did you mean 'directives'?)"),
             std::string::npos)
       << unknown.err;
+}
+
+TEST_F(Program, WritesThePlanAsJsonOfEveryRankOrOfOne) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended all = run({"plan", job, "--format", "json"});
+  const Ended one = run({"plan", job, "--format", "json", "--rank", "1"});
+
+  EXPECT_EQ(all.status, 0) << all.err;
+  const auto value = nlohmann::json::parse(all.out);
+  EXPECT_EQ(value["programs"].size(), 2U);
+  EXPECT_EQ(value["kind"], "train");
+  EXPECT_EQ(nlohmann::json::parse(one.out)["programs"].size(), 1U);
+}
+
+TEST_F(Program, DrawsThePlanAndEveryPhase) {
+  const std::string job = write("job.toml", graph_job());
+
+  for (const char* format : {"svg", "dot"}) {
+    const std::string start = format == std::string("svg") ? "<svg " : "digraph ";
+    const Ended plan = run({"plan", job, "--format", format});
+    const Ended rank = run({"plan", job, "--format", format, "--rank", "0"});
+    EXPECT_EQ(plan.status, 0) << plan.err;
+    EXPECT_TRUE(plan.out.starts_with(start)) << plan.out;
+    EXPECT_LT(rank.out.size(), plan.out.size());
+    for (const char* phase : {"directives", "expand", "communicate", "schedule"}) {
+      const Ended drawn = run({"plan", job, "--format", format, "--after", phase});
+      EXPECT_EQ(drawn.status, 0) << drawn.err;
+      EXPECT_TRUE(drawn.out.starts_with(start)) << drawn.out;
+    }
+  }
+}
+
+TEST_F(Program, ExplainsANodeOfThePlan) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended node = run({"plan", job, "--explain", "1F0@1"});
+  const Ended held_out = run({"plan", job, "--explain", "1F0@1", "--evaluate"});
+  const Ended unknown = run({"plan", job, "--explain", "1G0@1"});
+
+  EXPECT_EQ(node.status, 0) << node.err;
+  EXPECT_NE(node.out.find("of the train plan: forward"), std::string::npos) << node.out;
+  EXPECT_NE(node.out.find("place of interleaved1f1b (job.toml:"), std::string::npos) << node.out;
+  EXPECT_NE(held_out.out.find("of the evaluate plan: forward"), std::string::npos);
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.err.find("did you mean '1F0@1'?) [show.unknown_node]"), std::string::npos)
+      << unknown.err;
+}
+
+TEST_F(Program, ComparesThePlansOfTwoJobsAsDiffDoes) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended same = run({"plan", job, "--diff", job});
+  const Ended different = run({"plan", job, "--diff", job, "--training.microbatches=1"});
+  const Ended missing = run({"plan", job, "--diff", "nowhere.toml"});
+
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_EQ(same.out, "");
+  EXPECT_EQ(different.status, 1) << different.err;
+  EXPECT_TRUE(different.out.starts_with("--- job.toml with overrides (plan ")) << different.out;
+  EXPECT_NE(different.out.find("\nmicro-batches: 1 -> 2\n"), std::string::npos) << different.out;
+  EXPECT_EQ(missing.status, 2);
+}
+
+TEST_F(Program, RefusesOptionsOfPlanThatSayNothingTogether) {
+  const std::string job = write("job.toml", graph_job());
+
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{"--format", "jsn"},
+                                             {"--after", "expand", "--format", "json"},
+                                             {"--after", "expand", "--rank", "0"},
+                                             {"--rank", "2"},
+                                             {"--explain", "1F0", "--format", "svg"},
+                                             {"--explain", "1F0", "--diff", job},
+                                             {"--diff", job, "--after", "expand"}}) {
+    std::vector<std::string> arguments{"plan", job};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+
+    const Ended refused = run(arguments);
+
+    EXPECT_EQ(refused.status, 2) << options[0];
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("[cli.usage]"), std::string::npos) << refused.err;
+  }
 }
 
 TEST_F(Program, CapturesAGraphThatReadsBackAsItself) {

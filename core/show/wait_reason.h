@@ -1,0 +1,18 @@
+// Why a task waits for another one of its program.
+#pragma once
+
+#include <string>
+
+#include "core/lower/dag.h"
+#include "core/plan/plan.h"
+
+namespace piper {
+
+// `data %6`, `posted no earlier`, `reuses slot 1, which it frees`, ...: every reason that holds,
+// data first.
+std::string wait_reason(const Program& program, const Dag& dag, const ModelGraph& model,
+                        TaskId waiter, const Wait& wait);
+
+std::string buffer_text(const Buffer& buffer);  // `activation %6 m3`
+
+}  // namespace piper
