@@ -94,7 +94,12 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
 std::string mesh_text(const Config& config) {
   std::string mesh;
   for (const auto& [name, size] : config.mesh.axes) {
-    mesh += (mesh.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
+    if (name != "ep") {
+      mesh += (mesh.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
+    }
+    if (const std::uint32_t ep = config.mesh.size("ep"); name == "dp" && ep > 1) {
+      mesh += " (ep " + std::to_string(ep) + ')';
+    }
   }
   return mesh;
 }
@@ -106,6 +111,11 @@ std::string strategies_text(const Config& config) {
     if (strategy.name != strategy.plugin) {
       text += " '" + strategy.name + "'";
     }
+  }
+  if (!config.directives.empty()) {
+    text += (text.empty() ? "" : ", ") +
+            counted(static_cast<std::int64_t>(config.directives.size()), "directive") +
+            " of the job";
   }
   return text.empty() ? "none" : text;
 }
@@ -127,14 +137,17 @@ std::string headline(const Job& job) {
        << "mesh        " << mesh_text(job.config) << " = " << counted(plan.world, "rank") << " on "
        << job.config.device << '\n'
        << "step        " << counted(training.global_batch_size, "row") << " of "
-       << counted(training.seq_len, "token") << ", "
-       << counted(training.microbatches, "micro-batch") << '\n'
+       << counted(training.seq_len, "token") << ", " << counted(plan.microbatches, "micro-batch")
+       << '\n'
        << "strategies  " << strategies_text(job.config) << '\n'
        << "plan        " << hash(plan, job.model) << ", "
        << counted(static_cast<std::int64_t>(plan.programs.size()), "program") << ", "
        << counted(tasks, "task") << ", "
        << counted(static_cast<std::int64_t>(plan.communicators.size()), "communicator")
        << ": verified\n";
+  for (const std::string& remark : job.plans.remarks) {
+    text << "balance     " << remark << '\n';
+  }
   return text.str();
 }
 

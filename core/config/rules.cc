@@ -13,7 +13,9 @@ namespace {
 std::string axes_text(const MeshConfig& mesh) {
   std::string text;
   for (const auto& [name, size] : mesh.axes) {
-    text += (text.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
+    if (name != "ep") {  // takes no ranks of its own
+      text += (text.empty() ? "" : " x ") + name + ' ' + std::to_string(size);
+    }
   }
   return text;
 }

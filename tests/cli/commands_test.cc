@@ -226,6 +226,19 @@ TEST_F(Program, CapturesAGraphThatReadsBackAsItself) {
   EXPECT_EQ(again.str(), original.str());
 }
 
+TEST_F(Program, ChecksTheSchedulesOfTheOriginalPiperWithoutARuntime) {
+  int jobs = 0;
+  for (const auto& entry : fs::directory_iterator(PIPER_SOURCE_DIR "/examples/upstream")) {
+    if (entry.path().extension() == ".toml") {
+      const Ended checked = run_program(PIPER_PROGRAM, {"check", entry.path()}, PIPER_SOURCE_DIR);
+      EXPECT_EQ(checked.status, 0) << entry.path() << '\n' << checked.err;
+      EXPECT_EQ(checked.err, "");
+      ++jobs;
+    }
+  }
+  EXPECT_EQ(jobs, 9);
+}
+
 TEST_F(Program, ChecksEveryExample) {
   if (!has_runtime()) {
     GTEST_SKIP() << "this build has no runtime";
