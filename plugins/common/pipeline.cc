@@ -52,15 +52,11 @@ std::vector<std::size_t> given_boundaries(const Job& job, const std::vector<Unit
 }
 
 // The first unit of each stage.
-std::vector<std::size_t> cut(const Job& job, const std::vector<Unit>& units, const Shape& shape,
-                             std::uint32_t stages) {
+std::vector<std::size_t> cut(const Job& job, const std::vector<Unit>& units, std::size_t stages) {
   if (stages > units.size()) {
     const Axis axis = axis_of(job);
-    std::string got = std::string(axis.name) + " = " + std::to_string(shape.ranks);
-    if (stages > shape.ranks) {
-      got = std::to_string(stages) + ": " + got + ", " + std::to_string(shape.stages_per_rank) +
-            " stages a rank";
-    }
+    const std::string ranks = std::string(axis.name) + " = " + std::to_string(axis.size);
+    const std::string got = stages == axis.size ? ranks : std::to_string(stages) + " on " + ranks;
     job.fail("stages",
              "expected at most " + std::to_string(units.size()) +
                  " stages, one a layer of the model, got " + got,
@@ -76,9 +72,9 @@ std::vector<std::size_t> cut(const Job& job, const std::vector<Unit>& units, con
   return balance(costs, stages);
 }
 
-void tag_stages(Job& job, const Shape& shape, std::uint32_t stages) {
+void tag_stages(Job& job, std::uint32_t stages) {
   const std::vector<Unit> units = units_of(job);
-  const std::vector<std::size_t> firsts = cut(job, units, shape, stages);
+  const std::vector<std::size_t> firsts = cut(job, units, stages);
   const auto regions = job.regions();
   for (std::uint32_t stage = 0; stage < stages; ++stage) {
     const bool last = stage + 1 == stages;
@@ -138,34 +134,40 @@ Shape shape_of(const Job& job, const Schedule& schedule) {
   return shape;
 }
 
-std::uint32_t rank_of(const Shape& shape, Layout layout, std::uint32_t stage) {
-  const bool returns = layout == Layout::v && stage >= shape.ranks;
-  return returns ? 2 * shape.ranks - 1 - stage : stage % shape.ranks;
+Homes homes_of(const Shape& shape, Layout layout) {
+  Homes homes;
+  homes.both_ways = layout == Layout::both_ways;
+  const std::uint32_t stages = homes.both_ways ? shape.ranks : shape.stages();
+  for (std::uint32_t stage = 0; stage < stages; ++stage) {
+    const bool returns = layout == Layout::v && stage >= shape.ranks;
+    homes.rank.push_back(returns ? 2 * shape.ranks - 1 - stage : stage % shape.ranks);
+  }
+  return homes;
 }
 
-void propose(Job& job, const Shape& shape, Layout layout, const std::vector<Row>& rows) {
+void propose(Job& job, const Homes& homes, const std::vector<Row>& rows) {
   const Axis axis = axis_of(job);
   job.claim_axis(axis.name);
   job.claim_order();
-  const std::uint32_t stages = layout == Layout::both_ways ? shape.ranks : shape.stages();
-  tag_stages(job, shape, stages);
+  const auto stages = static_cast<std::uint32_t>(homes.rank.size());
+  tag_stages(job, stages);
   const std::vector<bool> split = split_stages(rows, stages);
   const auto ranks = [&](std::uint32_t rank) { return job.at({{axis.name, rank}}); };
   for (std::uint32_t stage = 0; stage < stages; ++stage) {
-    const std::uint32_t rank = rank_of(shape, layout, stage);
+    const Filter filter = Filter().equals("PP", stage);
+    const std::uint32_t rank = homes.rank[stage];
     if (split[stage]) {
-      job.split_backward(Filter().equals("PP", stage));
+      job.split_backward(filter);
     }
-    if (layout == Layout::both_ways) {
-      const std::uint32_t half = shape.microbatches / 2;
-      job.place(Filter().equals("PP", stage).range("MB", 0, half - 1), ranks(rank));
-      job.place(Filter().equals("PP", stage).range("MB", half, shape.microbatches - 1),
-                ranks(shape.ranks - 1 - rank));
+    if (homes.both_ways) {
+      const std::uint32_t all = job.microbatches(), half = all / 2;
+      job.place(Filter(filter).range("MB", 0, half - 1), ranks(rank));
+      job.place(Filter(filter).range("MB", half, all - 1), ranks(axis.size - 1 - rank));
     } else {
-      job.place(Filter().equals("PP", stage), ranks(rank));
+      job.place(filter, ranks(rank));
     }
   }
-  for (std::uint32_t rank = 0; rank < shape.ranks; ++rank) {
+  for (std::uint32_t rank = 0; rank < axis.size; ++rank) {
     job.order_chain(ranks(rank), rows[rank].actions());
   }
 }

@@ -33,13 +33,18 @@ const Schedule& chosen(const piper::sdk::Job& job, const Schedule* first, const 
 // else 1) and micro-batches. Fails with <plugin>.stages_per_rank.
 Shape shape_of(const piper::sdk::Job& job, const Schedule& schedule);
 
+// The rank of each stage. `both_ways`: for the first half of the micro-batches; the second half
+// runs it on the opposite rank.
+struct Homes {
+  std::vector<std::uint32_t> rank;
+  bool both_ways = false;
+};
+Homes homes_of(const Shape& shape, Layout layout);
+
 // Claims the axis and the order; cuts the model into stages along its layers (balanced by FLOPs, or
 // at `boundaries`); tags them PP = 0, 1, ...; splits the backward of those that a row splits;
 // places and orders them. Fails with <plugin>.stages and <plugin>.boundaries.
-void propose(piper::sdk::Job& job, const Shape& shape, Layout layout, const std::vector<Row>& rows);
-
-// The rank of a stage: for both_ways, of the first half of the micro-batches.
-std::uint32_t rank_of(const Shape& shape, Layout layout, std::uint32_t stage);
+void propose(piper::sdk::Job& job, const Homes& homes, const std::vector<Row>& rows);
 
 // "expected M to be ..., got 5; the nearest are 4 and 6", at [training] microbatches.
 [[noreturn]] void refuse_microbatches(const piper::sdk::Job& job, const std::string& schedule,

@@ -62,7 +62,7 @@ void plan(Job& job) {
   const Schedule& schedule = chosen(job, std::begin(kSchedules), std::end(kSchedules));
   const Shape shape = shape_of(job, schedule);
   check(job, shape, schedule);
-  propose(job, shape, schedule.layout, schedule.rows(shape));
+  propose(job, homes_of(shape, schedule.layout), schedule.rows(shape));
 }
 
 }  // namespace

@@ -87,12 +87,13 @@ void plan(Job& job) {
   const Shape shape = shape_of(job, schedule);
   if (schedule.rows != nullptr) {
     refuse_options_of_interleaved(job, schedule);
-    propose(job, shape, schedule.layout, schedule.rows(shape));
+    propose(job, homes_of(shape, schedule.layout), schedule.rows(shape));
     return;
   }
   const std::uint32_t group = group_size(job, shape);
   const bool overlap = overlapped(job, shape);
-  propose(job, shape, schedule.layout, each_rank(shape, [&](const Shape& s, std::uint32_t rank) {
+  propose(job, homes_of(shape, schedule.layout),
+          each_rank(shape, [&](const Shape& s, std::uint32_t rank) {
             return interleaved(s, rank, group, overlap);
           }));
 }

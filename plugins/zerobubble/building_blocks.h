@@ -21,8 +21,7 @@ std::vector<Row> v_min(const Shape& shape);
 // 2 floor(R / 2) + 2.
 std::vector<Row> v_half(const Shape& shape);
 
-// The same with the memory of 1F1B, 2R: no bubble inside a rank but for few micro-batches, where it
-// is shorter than zbv.
+// The same with the memory of 1F1B, 2R: as short as zbv, and shorter for few micro-batches.
 std::vector<Row> v_zb(const Shape& shape);
 
 }  // namespace zerobubble

@@ -61,7 +61,7 @@ void plan(Job& job) {
   if (schedule.rows == interleaved_rows) {
     check_groups(job, shape);
   }
-  propose(job, shape, schedule.layout, schedule.rows(shape));
+  propose(job, homes_of(shape, schedule.layout), schedule.rows(shape));
 }
 
 }  // namespace

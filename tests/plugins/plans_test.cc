@@ -12,7 +12,7 @@ struct Case {
   const char* plugin;
   const char* schedule;
   std::uint32_t stages_per_rank = 1;
-  std::uint32_t least_microbatches = 1;  // for each rank
+  std::uint32_t least_microbatches = 0;  // for each rank
   bool even = false;                     // ranks and micro-batches
 };
 

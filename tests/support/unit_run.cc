@@ -1,8 +1,8 @@
 #include "tests/support/unit_run.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
-#include <regex>
 #include <tuple>
 
 namespace piper::test {
@@ -20,6 +20,9 @@ class Run {
       rows_.emplace_back();
       for (const std::string& action : row) {
         rows_.back().push_back(parse_action(action));
+        if (rows_.back().back().parts.empty() && result_.problem.empty()) {
+          result_.problem = "'" + action + "' is no action";
+        }
       }
     }
   }
@@ -89,8 +92,6 @@ class Run {
           return false;
         }
         start = std::max(start, end->second);
-        result_.messages +=
-            part.pass != 'W' && std::get<1>(event) != part.stage && rank_[event] != rank ? 1 : 0;
       }
     }
     std::uint32_t cost = 0;
@@ -98,6 +99,9 @@ class Run {
       cost += part.pass == 'B' ? 2 : 1;
     }
     for (const TableAction::Part& part : action.parts) {
+      for (const Event& event : needs(part)) {
+        result_.messages += rank_[event] != rank ? 1 : 0;
+      }
       finish(part, rank, start + cost);
     }
     first_[rank] = next_[rank] == 0 ? start : first_[rank];
@@ -148,15 +152,20 @@ class Run {
 }  // namespace
 
 TableAction parse_action(const std::string& text) {
-  static const std::regex one("(\\d+)([FBIW])(\\d+)");
-  static const std::regex pair("\\((\\d+)F(\\d+);(\\d+)B(\\d+)\\)OVERLAP_F_B");
-  std::smatch found;
-  const auto number = [&](int i) { return static_cast<std::uint32_t>(std::stoul(found[i])); };
-  if (std::regex_match(text, found, one)) {
-    return {{{found[2].str()[0], number(1), number(3)}}};
+  TableAction::Part first, second{'B', 0, 0};
+  char pass[2] = "";
+  int end = 0;
+  const auto whole = [&] { return end == static_cast<int>(text.size()); };
+  if (std::sscanf(text.c_str(), "%u%1[FBIW]%u%n", &first.stage, pass, &first.microbatch, &end) ==
+          3 &&
+      whole()) {
+    first.pass = pass[0];
+    return {{first}};
   }
-  if (std::regex_match(text, found, pair)) {
-    return {{{'F', number(1), number(2)}, {'B', number(3), number(4)}}};
+  if (std::sscanf(text.c_str(), "(%uF%u;%uB%u)OVERLAP_F_B%n", &first.stage, &first.microbatch,
+                  &second.stage, &second.microbatch, &end) == 4 &&
+      whole()) {
+    return {{first, second}};
   }
   return {};
 }

@@ -17,7 +17,7 @@ struct TableAction {
   };
   std::vector<Part> parts;
 };
-TableAction parse_action(const std::string& text);  // a failed check where it is none
+TableAction parse_action(const std::string& text);  // without parts where it is none
 
 using TableRows = std::vector<std::vector<std::string>>;  // a row a rank
 
