@@ -1,22 +1,14 @@
 #include "core/lower/synchronise.h"
 
 #include <algorithm>
-#include <map>
+#include <memory>
 #include <numeric>
-#include <queue>
 #include <utility>
+
+#include "core/lower/lifetimes.h"
 
 namespace piper {
 namespace {
-
-constexpr std::uint32_t kFreeSlack =
-    1;  // compute tasks after the first that could free what was sent
-constexpr std::uint32_t kSlotSlack = 1;  // slots more than the timeline needs
-
-// Whether what the operation allocates goes into the arena: received values, gathered parameters.
-bool has_known_size(Op op) {
-  return op == Op::recv || op == Op::all_gather;
-}
 
 class Synchroniser {
  public:
@@ -29,10 +21,7 @@ class Synchroniser {
   }
 
   void run() {
-    find_users();
-    choose_frees();
-    choose_slots();
-    index_by_task();
+    lifetimes_ = choose_lifetimes(program_, times_, timeline_);
     find_waits();
     store();
   }
@@ -48,151 +37,6 @@ class Synchroniser {
   std::uint32_t done(std::uint32_t task, std::uint32_t period) const {
     return position(task) + 1 + period * program_.streams[stream_of(task)].tasks.count;
   }
-  bool is_compute(std::uint32_t task) const {
-    return program_.streams[stream_of(task)].kind == Stream::Kind::compute;
-  }
-
-  // Users of each buffer that end up in a free: the last compute one, and the others.
-  void find_users() {
-    last_compute_.assign(program_.buffers.size(), kNoTask);
-    first_user_.assign(program_.buffers.size() + 1, 0);
-    const auto for_each_user = [&](auto&& use) {
-      for (std::uint32_t t = 0; t < tasks(); ++t) {
-        for (const BufferId buffer : program_.reads_of(program_.tasks[t])) {
-          use(index(buffer), t);
-        }
-        for (const BufferId buffer : program_.writes_of(program_.tasks[t])) {
-          use(index(buffer), t);
-        }
-      }
-    };
-    for_each_user([&](std::uint32_t buffer, std::uint32_t t) {
-      if (program_.buffers[buffer].persistent()) {
-        return;
-      }
-      if (!is_compute(t)) {
-        ++first_user_[buffer + 1];
-      } else if (last_compute_[buffer] == kNoTask || t > last_compute_[buffer]) {
-        last_compute_[buffer] = t;
-      }
-    });
-    std::partial_sum(first_user_.begin(), first_user_.end(), first_user_.begin());
-    users_.resize(first_user_.back());
-    std::vector<std::uint32_t> fill(first_user_.begin(), first_user_.end() - 1);
-    for_each_user([&](std::uint32_t buffer, std::uint32_t t) {
-      if (!program_.buffers[buffer].persistent() && !is_compute(t)) {
-        users_[fill[buffer]++] = t;
-      }
-    });
-  }
-
-  void choose_frees() {
-    const Range compute = program_.streams[0].tasks;
-    const auto first = times_.start.begin() + compute.begin, last = first + compute.count;
-    for (std::uint32_t b = 0; b < program_.buffers.size(); ++b) {
-      Buffer& buffer = program_.buffers[b];
-      if (buffer.persistent()) {
-        continue;
-      }
-      std::uint64_t ended = 0;
-      for (std::uint32_t u = first_user_[b]; u < first_user_[b + 1]; ++u) {
-        ended = std::max(ended, times_.end[users_[u]]);
-      }
-      // The first compute task that starts when all other users have ended.
-      auto task =
-          compute.begin + static_cast<std::uint32_t>(std::lower_bound(first, last, ended) - first);
-      if (last_compute_[b] != kNoTask && task <= last_compute_[b]) {
-        task = last_compute_[b];
-      } else {
-        task = std::min(task + kFreeSlack, compute.begin + compute.count - 1);
-      }
-      buffer.free = TaskId{task};
-      for (std::uint32_t u = first_user_[b]; u < first_user_[b + 1]; ++u) {
-        extra_.emplace_back(task, users_[u]);
-      }
-    }
-  }
-
-  // Slots for received values, by size: an allocation takes one that is free on the timeline, the
-  // longest-free first.
-  void choose_slots() {
-    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>>
-        sizes;  // bytes -> buffers, by alloc
-    for (const std::uint32_t t : timeline_) {
-      if (!has_known_size(program_.tasks[t].op)) {
-        continue;
-      }
-      for (const BufferId id : program_.writes_of(program_.tasks[t])) {
-        const Buffer& buffer = program_.buffer(id);
-        if (!buffer.persistent() && index(buffer.alloc) == t) {
-          sizes[{buffer.bytes.per_row, buffer.bytes.fixed}].push_back(index(id));
-        }
-      }
-    }
-    for (const auto& [bytes, buffers] : sizes) {
-      const std::uint32_t limit = peak(buffers) + kSlotSlack;
-      using Freed = std::pair<std::uint64_t, std::uint32_t>;  // time, slot
-      std::priority_queue<Freed, std::vector<Freed>, std::greater<>> freed;
-      const auto base = static_cast<std::uint32_t>(program_.slots.size());
-      std::uint32_t used = 0;
-      std::vector<std::uint32_t> last_user;  // by slot: the buffer that had it
-      for (const std::uint32_t b : buffers) {
-        std::uint32_t slot = used;
-        if (used < limit) {
-          ++used;
-          last_user.push_back(b);
-          program_.slots.push_back({Affine{bytes.first, bytes.second}});
-        } else {
-          slot = freed.top().second;
-          freed.pop();
-          extra_.emplace_back(index(program_.buffers[b].alloc),
-                              index(program_.buffers[last_user[slot]].free));
-          last_user[slot] = b;
-        }
-        program_.buffers[b].slot = base + slot;
-        freed.push({times_.end[index(program_.buffers[b].free)], slot});
-      }
-    }
-  }
-
-  // The most of these buffers that are live at once on the timeline.
-  std::uint32_t peak(const std::vector<std::uint32_t>& buffers) const {
-    std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> ends;
-    std::size_t most = 0;
-    for (const std::uint32_t b : buffers) {
-      while (!ends.empty() && ends.top() <= times_.start[index(program_.buffers[b].alloc)]) {
-        ends.pop();
-      }
-      ends.push(times_.end[index(program_.buffers[b].free)]);
-      most = std::max(most, ends.size());
-    }
-    return static_cast<std::uint32_t>(most);
-  }
-
-  // Frees and further predecessors, in the order of tasks.
-  void index_by_task() {
-    frees_first_.assign(tasks() + 1, 0);
-    extra_first_.assign(tasks() + 1, 0);
-    for (const Buffer& buffer : program_.buffers) {
-      if (!buffer.persistent()) {
-        ++frees_first_[index(buffer.free) + 1];
-      }
-    }
-    std::partial_sum(frees_first_.begin(), frees_first_.end(), frees_first_.begin());
-    frees_.resize(frees_first_.back());
-    std::vector<std::uint32_t> fill(frees_first_.begin(), frees_first_.end() - 1);
-    for (std::uint32_t b = 0; b < program_.buffers.size(); ++b) {
-      if (!program_.buffers[b].persistent()) {
-        frees_[fill[index(program_.buffers[b].free)]++] = BufferId{b};
-      }
-    }
-    std::sort(extra_.begin(), extra_.end());
-    for (const auto& entry : extra_) {
-      ++extra_first_[entry.first + 1];
-    }
-    std::partial_sum(extra_first_.begin(), extra_first_.end(), extra_first_.begin());
-  }
-
   // need_[s]: how many tasks of stream s, counted over two periods, must have ended.
   void need(std::uint32_t task, std::uint32_t period) {
     const std::uint32_t s = stream_of(task);
@@ -229,8 +73,8 @@ class Synchroniser {
     for (std::uint32_t e = times_.first[t]; e < times_.first[t + 1]; ++e) {
       need(index(times_.before[e]), period);
     }
-    for (std::uint32_t e = extra_first_[t]; e < extra_first_[t + 1]; ++e) {
-      need(extra_[e].second, period);
+    for (std::uint32_t e = lifetimes_.after_first[t]; e < lifetimes_.after_first[t + 1]; ++e) {
+      need(lifetimes_.after[e].second, period);
     }
     for (const BufferId buffer : program_.writes_of(task)) {
       const Buffer& written = program_.buffer(buffer);
@@ -249,8 +93,8 @@ class Synchroniser {
     for (const BufferId buffer : program_.writes_of(task)) {
       note_access(index(buffer), t, period, true);
     }
-    for (std::uint32_t f = frees_first_[t]; f < frees_first_[t + 1]; ++f) {
-      note_access(index(frees_[f]), t, period, false);
+    for (std::uint32_t f = lifetimes_.frees_first[t]; f < lifetimes_.frees_first[t + 1]; ++f) {
+      note_access(index(lifetimes_.frees[f]), t, period, false);
     }
   }
 
@@ -273,34 +117,68 @@ class Synchroniser {
 
   void find_waits() {
     const std::uint32_t lanes = streams();
-    clocks_.assign(static_cast<std::size_t>(2) * tasks() * lanes, 0);
+    clocks_ = std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(2) *
+                                                              tasks() * lanes);
     last_access_.assign(program_.buffers.size() * 2 * lanes, 0);
     need_.assign(lanes, 0);
     waits_of_.assign(std::size_t{2} * tasks(), Range{});
     slots_first_and_last();
-    for (std::uint32_t period = 0; period < 2; ++period) {
-      for (const std::uint32_t t : timeline_) {
-        std::uint32_t* own = clock(t, period);
-        const std::uint32_t s = stream_of(t);
-        if (position(t) > 0) {
-          merge(own, clock(t - 1, period), lanes);
-        } else if (period == 1) {
-          merge(own,
-                clock(program_.streams[s].tasks.begin + program_.streams[s].tasks.count - 1, 0),
-                lanes);
+    for (const std::uint32_t t : timeline_) {
+      std::uint32_t* own = clock(t, 0);
+      if (position(t) > 0) {
+        std::copy_n(clock(t - 1, 0), lanes, own);
+      } else {
+        std::fill_n(own, lanes, 0);
+      }
+      visit(t, 0, own);
+    }
+    find_waits_for_the_period_before();
+  }
+
+  // Goes on into a second period, with the same waits inside it, until every stream is known to be
+  // after all of the first: then nothing further can need a wait for it.
+  void find_waits_for_the_period_before() {
+    const std::uint32_t lanes = streams();
+    std::vector<bool> caught_up(lanes, false);
+    std::uint32_t behind = 0;
+    for (const Stream& stream : program_.streams) {
+      behind += stream.tasks.count > 0 ? 1 : 0;
+    }
+    for (const std::uint32_t t : timeline_) {
+      const std::uint32_t s = stream_of(t);
+      const Range own_stream = program_.streams[s].tasks;
+      std::uint32_t* own = clock(t, 1);
+      std::copy_n(
+          position(t) > 0 ? clock(t - 1, 1) : clock(own_stream.begin + own_stream.count - 1, 0),
+          lanes, own);
+      const Range inside = waits_of_[t];
+      for (std::uint32_t w = inside.begin; w < inside.begin + inside.count; ++w) {
+        merge(own, clock(index(waits_[w].task), 1), lanes);
+      }
+      visit(t, 1, own);
+      if (!caught_up[s] && is_after_a_period(own)) {
+        caught_up[s] = true;
+        if (--behind == 0) {
+          return;
         }
-        if (period == 1) {
-          const Range inside = waits_of_[t];
-          for (std::uint32_t w = inside.begin; w < inside.begin + inside.count; ++w) {
-            merge(own, clock(index(waits_[w].task), 1), lanes);
-          }
-        }
-        collect_needs(t, period);
-        add_waits(t, period, own);
-        note_accesses(t, period);
-        own[s] = done(t, period);
       }
     }
+  }
+
+  bool is_after_a_period(const std::uint32_t* clock) const {
+    for (std::uint32_t s = 0; s < streams(); ++s) {
+      if (clock[s] < program_.streams[s].tasks.count) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void visit(std::uint32_t t, std::uint32_t period, std::uint32_t* own) {
+    collect_needs(t, period);
+    add_waits(t, period, own);
+    note_accesses(t, period);
+    own[stream_of(t)] = done(t, period);
   }
 
   // The latest first: it often implies the others.
@@ -355,7 +233,7 @@ class Synchroniser {
 
   void store() {
     program_.waits.reserve(waits_.size());
-    program_.access.reserve(program_.access.size() + frees_.size());
+    program_.access.reserve(program_.access.size() + lifetimes_.frees.size());
     const auto earlier = [](const Wait& a, const Wait& b) { return index(a.task) < index(b.task); };
     for (std::uint32_t t = 0; t < tasks(); ++t) {
       Task& task = program_.tasks[t];
@@ -371,9 +249,10 @@ class Synchroniser {
         program_.tasks[index(wait.task)].records = true;
       }
       task.frees = {static_cast<std::uint32_t>(program_.access.size()),
-                    frees_first_[t + 1] - frees_first_[t]};
-      program_.access.insert(program_.access.end(), frees_.begin() + frees_first_[t],
-                             frees_.begin() + frees_first_[t + 1]);
+                    lifetimes_.frees_first[t + 1] - lifetimes_.frees_first[t]};
+      program_.access.insert(program_.access.end(),
+                             lifetimes_.frees.begin() + lifetimes_.frees_first[t],
+                             lifetimes_.frees.begin() + lifetimes_.frees_first[t + 1]);
     }
   }
 
@@ -382,16 +261,13 @@ class Synchroniser {
 
   Program& program_;
   const TaskTimes& times_;
-  std::vector<std::uint32_t> timeline_;                           // tasks by start
-  std::vector<std::uint32_t> last_compute_, first_user_, users_;  // by buffer
-  // A task, and what it must come after besides edges and data.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> extra_;
-  std::vector<std::uint32_t> extra_first_, frees_first_;  // by task
-  std::vector<BufferId> frees_;
+  std::vector<std::uint32_t> timeline_;  // tasks by start
+  Lifetimes lifetimes_;
   std::vector<Wait> waits_;      // as they are found
   std::vector<Range> waits_of_;  // by period and task
-  std::vector<std::uint32_t>
-      clocks_;  // by period, task, stream: tasks of the stream known to have ended
+  // By period, task, stream: tasks of the stream known to have ended. Each row is written before it
+  // is read.
+  std::unique_ptr<std::uint32_t[]> clocks_;
   std::vector<std::uint32_t> last_access_;  // by buffer: writers by stream, then readers by stream
   std::vector<std::uint32_t> need_, first_of_slot_, last_of_slot_;
 };
