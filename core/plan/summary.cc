@@ -129,8 +129,7 @@ std::string summary(const Plan& plan, const ModelGraph& model) {
                      (plan.microbatches == 1 ? " micro-batch, " : " micro-batches, ") +
                      std::to_string(plan.global_rows) + " rows a step, " +
                      std::to_string(task_count) + " tasks, " +
-                     std::to_string(plan.communicators.size()) + " communicators, plan " +
-                     hash(plan, model) + '\n';
+                     std::to_string(plan.communicators.size()) + " communicators\n";
   for (const std::vector<std::string>& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
