@@ -1,6 +1,7 @@
 // A pipeline whose order is in a file: PyTorch's and TorchTitan's CSV, or JSON with tables.
+#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "check.h"
 #include "json.h"
@@ -14,13 +15,13 @@ using piper::sdk::Job;
 using piper::sdk::Option;
 
 std::string read_file(const Job& job, const Option<std::string_view>& path) {
+  std::error_code error;
   std::ifstream file{std::string(path.value), std::ios::binary};
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  if (!file || !std::filesystem::is_regular_file(path.value, error)) {
     job.fail("path", "expected a file that can be read, got '" + std::string(path.value) + "'",
              path.where);
   }
-  return text.str();
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 bool is_json(const Job& job, std::string_view text) {
