@@ -13,6 +13,7 @@ namespace piper {
 PIPER_DEFINE_ID(RegionId);     // ModelGraph::regions
 PIPER_DEFINE_ID(ValueId);      // ModelGraph::values
 PIPER_DEFINE_ID(ParameterId);  // ModelGraph::parameters
+PIPER_DEFINE_ID(DimensionId);  // ModelGraph::dimensions
 PIPER_DEFINE_ID(TagId);        // ModelGraph::tag_names and those that directives add
 PIPER_DEFINE_ID(GroupId);      // Groups: an ordered list of ranks
 PIPER_DEFINE_ID(ChunkId);      // Dag::chunks

@@ -30,14 +30,26 @@ struct Affine {
   bool operator==(const Affine&) const = default;
 };
 
+// A size that is only known while a step runs, as the number of tokens that a router sends to one
+// expert, but that never exceeds a maximum.
+struct RunTimeDimension {
+  std::string name;  // unique; a word other than "r"
+  Affine maximum;
+
+  bool operator==(const RunTimeDimension&) const = default;
+};
+
 // A tensor that is computed by one region, or delivered by the data loader. At most one dimension
 // depends on the rows.
 struct Value {
   std::string name;  // of inputs ("tokens"); "" for computed values
   DType dtype = DType::float32;
-  std::vector<Affine> shape;
+  std::vector<Affine> shape;             // run-time dimensions at their maximum
   RegionId producer = none<RegionId>();  // none: an input of the model
+  // By dimension of `shape`: which run-time dimension it is, or none. Empty: all are known.
+  std::vector<DimensionId> run_time = {};
 
+  // Where a dimension is known at run time only: at its maximum, which is what capacity must cover.
   Affine bytes() const;
   bool is_input() const { return !valid(producer); }
   bool needs_gradient() const { return !is_input() && is_floating(dtype); }
@@ -82,12 +94,13 @@ struct Region {
 
 struct ModelGraph {
   std::string name;
-  std::vector<std::string> tag_names;  // by TagId
-  std::vector<Parameter> parameters;   // by ParameterId
-  std::vector<Value> values;           // by ValueId
-  std::vector<Region> regions;         // by RegionId; producers before consumers
-  ValueId loss = none<ValueId>();      // a scalar: the sum of token losses over the counted labels
-  ValueId labels = none<ValueId>();    // the input whose entries other than -100 are counted
+  std::vector<std::string> tag_names;        // by TagId
+  std::vector<RunTimeDimension> dimensions;  // by DimensionId; capture makes none
+  std::vector<Parameter> parameters;         // by ParameterId
+  std::vector<Value> values;                 // by ValueId
+  std::vector<Region> regions;               // by RegionId; producers before consumers
+  ValueId loss = none<ValueId>();    // a scalar: the sum of token losses over the counted labels
+  ValueId labels = none<ValueId>();  // the input whose entries other than -100 are counted
 
   const Region& region(RegionId id) const { return regions[index(id)]; }
   const Value& value(ValueId id) const { return values[index(id)]; }

@@ -3,13 +3,15 @@
 //     piper-model-graph 1
 //     name "qwen3"
 //     tag 0 layer
+//     dimension 0 routed at most 8r+4
 //     parameter 0 "model.embed_tokens.weight" float32 [256, 64] at "qwen3.cc":40:9
 //     value 0 "tokens" int64 [r, 128] input
 //     value 2 float32 [r, 128, 64] from 0
 //     region 0 {layer=0} (%0) -> (%2) parameters (0) flops 16384r saved 65536r transient 0 at
 //     "qwen3.cc":44:5 loss %9 labels %1
 //
-// `r` is the number of rows of a micro-batch. Only what print writes is accepted, to the byte.
+// `r` is the number of rows of a micro-batch; in shapes, the name of a run-time dimension stands
+// for a size that never exceeds its maximum. Only what print writes is accepted, to the byte.
 #include "core/ir/model_graph_verify.h"
 #include "core/ir/text_reader.h"
 
@@ -29,18 +31,6 @@ void append_list(std::string& text, const char* open, const char* close, const I
   text += close;
 }
 
-void append_shape_item(std::string& text, std::int64_t size) {
-  append_integer(text, size);
-}
-void append_shape_item(std::string& text, Affine size) {
-  append_affine(text, size);
-}
-
-template <typename Shape>
-void append_shape(std::string& text, const Shape& shape) {
-  append_list(text, " [", "]", shape, [&](const auto& size) { append_shape_item(text, size); });
-}
-
 class ModelGraphParser : public ItemPlaces {
  public:
   ModelGraphParser(std::string_view text, const std::string& source)
@@ -57,6 +47,13 @@ class ModelGraphParser : public ItemPlaces {
     model_.name = in_.quoted();
     in_.end_of_line();
     items("tag", tag_lines_, [this] { model_.tag_names.emplace_back(in_.word()); });
+    items("dimension", dimension_lines_, [this] {
+      RunTimeDimension& dimension = model_.dimensions.emplace_back();
+      dimension.name = in_.word();
+      in_.expect("at");
+      in_.expect("most");
+      dimension.maximum = in_.affine();
+    });
     items("parameter", parameter_lines_, [this] { model_.parameters.push_back(parameter()); });
     items("value", value_lines_, [this] { model_.values.push_back(value()); });
     items("region", region_lines_, [this] { model_.regions.push_back(region()); });
@@ -70,7 +67,9 @@ class ModelGraphParser : public ItemPlaces {
     }
     if (!in_.at_end()) {
       in_.expected(
-          "a line that starts with tag, parameter, value, region, loss or labels, in that order");
+          "a line that starts with tag, dimension, parameter, value, region, loss or labels, in "
+          "that "
+          "order");
     }
     if (!in_.ok()) {
       return fail(in_.take_error());
@@ -83,6 +82,8 @@ class ModelGraphParser : public ItemPlaces {
     switch (kind) {
       case Kind::tag_name:
         return {source_, tag_lines_[id], 1};
+      case Kind::dimension:
+        return {source_, dimension_lines_[id], 1};
       case Kind::parameter:
         return {source_, parameter_lines_[id], 1};
       case Kind::value:
@@ -144,12 +145,37 @@ class ModelGraphParser : public ItemPlaces {
       value.name = in_.quoted();
     }
     value.dtype = dtype();
-    in_.list("[", "]", [&] { value.shape.push_back(in_.affine()); });
+    in_.list("[", "]", [&] { dimension(value); });
     if (!in_.accept("input")) {
       in_.expect("from");
       value.producer = static_cast<RegionId>(in_.number());
     }
     return value;
+  }
+
+  // A size, or the name of a run-time dimension.
+  void dimension(Value& value) {
+    for (std::uint32_t id = 0; id < model_.dimensions.size(); ++id) {
+      if (!model_.dimensions[id].name.empty() && in_.accept(model_.dimensions[id].name)) {
+        value.run_time.resize(value.shape.size(), none<DimensionId>());
+        value.run_time.push_back(DimensionId{id});
+        value.shape.push_back(model_.dimensions[id].maximum);
+        return;
+      }
+    }
+    if (in_.ok() && !in_.at_number() && !in_.peek("r") && !in_.peek("-")) {
+      const std::string name(in_.word());
+      std::vector<std::string> known;
+      for (const RunTimeDimension& dimension : model_.dimensions) {
+        known.push_back(dimension.name);
+      }
+      in_.refuse("unknown run-time dimension '" + name + "'" + suggest(name, known),
+                 "ir.dimension");
+    }
+    value.shape.push_back(in_.affine());
+    if (!value.run_time.empty()) {
+      value.run_time.push_back(none<DimensionId>());
+    }
   }
 
   Region region() {
@@ -183,7 +209,8 @@ class ModelGraphParser : public ItemPlaces {
   std::string source_;
   TextReader in_;
   ModelGraph model_;
-  std::vector<std::uint32_t> tag_lines_, parameter_lines_, value_lines_, region_lines_;
+  std::vector<std::uint32_t> tag_lines_, dimension_lines_, parameter_lines_, value_lines_,
+      region_lines_;
 };
 
 }  // namespace
@@ -195,13 +222,19 @@ std::string print(const ModelGraph& model) {
   for (std::size_t id = 0; id < model.tag_names.size(); ++id) {
     text += "tag " + std::to_string(id) + ' ' + model.tag_names[id] + '\n';
   }
+  for (std::size_t id = 0; id < model.dimensions.size(); ++id) {
+    text += "dimension " + std::to_string(id) + ' ' + model.dimensions[id].name + " at most ";
+    append_affine(text, model.dimensions[id].maximum);
+    text += '\n';
+  }
   for (std::size_t id = 0; id < model.parameters.size(); ++id) {
     const Parameter& parameter = model.parameters[id];
     text += "parameter " + std::to_string(id) + ' ';
     append_quoted(text, parameter.name);
     text += ' ';
     text += to_string(parameter.dtype);
-    append_shape(text, parameter.shape);
+    append_list(text, " [", "]", parameter.shape,
+                [&](std::int64_t size) { append_integer(text, size); });
     text += parameter.frozen ? " frozen" : "";
     append_location(text, parameter.where);
     text += '\n';
@@ -214,7 +247,13 @@ std::string print(const ModelGraph& model) {
       text += ' ';
     }
     text += to_string(value.dtype);
-    append_shape(text, value.shape);
+    std::size_t next = 0;
+    append_list(text, " [", "]", value.shape, [&](Affine size) {
+      const DimensionId known =
+          next < value.run_time.size() ? value.run_time[next] : none<DimensionId>();
+      ++next;
+      valid(known) ? void(text += model.dimensions[index(known)].name) : append_affine(text, size);
+    });
     text += value.is_input() ? " input\n" : " from " + std::to_string(index(value.producer)) + '\n';
   }
   const auto append_value = [&](ValueId id) { text += '%' + std::to_string(index(id)); };

@@ -27,6 +27,7 @@ class ModelPlaces : public ItemPlaces {
         return {};
       case Kind::graph:
       case Kind::tag_name:
+      case Kind::dimension:
         break;
     }
     return {};
@@ -52,6 +53,7 @@ class ModelVerifier {
 
   Status run() {
     tag_names();
+    dimensions();
     parameters();
     for (std::uint32_t id = 0; id < model_.values.size(); ++id) {
       value(id);
@@ -86,15 +88,40 @@ class ModelVerifier {
     }
   }
 
+  // Letters, digits and '_', and no digit first.
+  static bool is_plain(std::string_view name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    }) && (name[0] < '0' || name[0] > '9');
+  }
+
+  void dimensions() {
+    std::set<std::string_view> seen;
+    for (std::uint32_t id = 0; id < model_.dimensions.size(); ++id) {
+      const RunTimeDimension& dimension = model_.dimensions[id];
+      const std::string name = "run-time dimension '" + dimension.name + "'";
+      if (!is_plain(dimension.name) || dimension.name == "r") {
+        add("ir.name",
+            "expected letters, digits and '_' in the name of a run-time dimension, and another "
+            "name than the rows' r, got '" +
+                dimension.name + "'",
+            Kind::dimension, id);
+      } else if (!seen.insert(dimension.name).second) {
+        add("ir.duplicate_name", "two run-time dimensions are called '" + dimension.name + "'",
+            Kind::dimension, id);
+      }
+      if (dimension.maximum.per_row < 0 || dimension.maximum.fixed < 0) {
+        add("ir.shape", name + ": expected a maximum of at least 0, got a negative one",
+            Kind::dimension, id);
+      }
+    }
+  }
+
   void tag_names() {
     std::set<std::string_view> seen;
     for (std::uint32_t id = 0; id < model_.tag_names.size(); ++id) {
       const std::string& name = model_.tag_names[id];
-      const bool is_plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_';
-      }) && (name[0] < '0' || name[0] > '9');
-      if (!is_plain) {
+      if (!is_plain(name)) {
         add("ir.name", "expected letters, digits and '_' in the name of a tag, got '" + name + "'",
             Kind::tag_name, id);
       } else if (!seen.insert(name).second) {
@@ -162,6 +189,7 @@ class ModelVerifier {
               " (the number of regions), got " + std::to_string(index(value.producer)),
           Kind::value, id);
     }
+    run_time(value, name, id);
     std::int64_t fixed = size_of(value.dtype);
     std::int64_t per_row = fixed;
     std::uint32_t row_dimensions = 0;
@@ -180,6 +208,40 @@ class ModelVerifier {
           !grow(per_row, std::max<std::int64_t>({size.fixed, size.per_row, 1}))) {
         add("ir.size", name + " is larger than 1 PiB a row", Kind::value, id);
         return;
+      }
+    }
+  }
+
+  // Where a dimension is known at run time only, the shape has its maximum.
+  void run_time(const Value& value, const std::string& name, std::uint32_t id) {
+    if (value.run_time.empty()) {
+      return;
+    }
+    if (value.run_time.size() != value.shape.size()) {
+      add("ir.shape",
+          name + ": expected run-time dimensions for " + std::to_string(value.shape.size()) +
+              " dimensions, got " + std::to_string(value.run_time.size()),
+          Kind::value, id);
+      return;
+    }
+    for (std::size_t i = 0; i < value.shape.size(); ++i) {
+      const DimensionId dimension = value.run_time[i];
+      if (!valid(dimension)) {
+        continue;
+      }
+      if (index(dimension) >= model_.dimensions.size()) {
+        add("ir.range", name + ": no run-time dimension " + std::to_string(index(dimension)),
+            Kind::value, id);
+      } else if (value.is_input()) {
+        add("ir.shape",
+            name + ": expected known dimensions of an input of the model, got '" +
+                model_.dimensions[index(dimension)].name + "', which is known at run time only",
+            Kind::value, id);
+      } else if (value.shape[i] != model_.dimensions[index(dimension)].maximum) {
+        add("ir.shape",
+            name + ": expected the maximum of '" + model_.dimensions[index(dimension)].name +
+                "' as its size",
+            Kind::value, id);
       }
     }
   }

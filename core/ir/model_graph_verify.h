@@ -11,7 +11,7 @@ namespace piper {
 // Tells the place of an item: its model line, or its line in the text that is parsed.
 class ItemPlaces {
  public:
-  enum class Kind : std::uint8_t { graph, tag_name, parameter, value, region };
+  enum class Kind : std::uint8_t { graph, tag_name, dimension, parameter, value, region };
 
   virtual ~ItemPlaces() = default;
   virtual Location where(Kind kind, std::uint32_t id) const = 0;

@@ -30,7 +30,7 @@ class TextReader {
   bool at_end() const { return !ok() || position_ == text_.size(); }
   std::uint32_t line() const { return line_; }
   std::size_t size() const { return text_.size(); }  // of the whole text, in bytes
-  Location here() const;  // of the token that was read last
+  Location here() const;                             // of the token that was read last
 
   // Skips spaces; true, and read, if the line goes on with exactly this text (a word ends at a
   // word's end).

@@ -39,6 +39,10 @@ std::string with(const std::string& part, const std::string& by) {
   return text.replace(at, part.size(), by);
 }
 
+std::string replaced(std::string text, const std::string& part, const std::string& by) {
+  return text.replace(text.find(part), part.size(), by);
+}
+
 std::string refusal(const std::string& text) {
   const Expected<ModelGraph> model = parsed(text);
   return model ? "accepted" : to_string(model.error());
@@ -97,8 +101,8 @@ TEST(ModelGraphText, SaysWhereItIsWrong) {
             "m.graph:10:17: error: expected a number that fits in 64 bits, got "
             "'99999999999999999999} (%' [ir.syntax]");
   EXPECT_EQ(refusal(with("tag 0 layer\n", "tag 0 layer\n\n")),
-            "m.graph:4:1: error: expected a line that starts with tag, parameter, value, region, "
-            "loss or labels, in that order, got the end of the line [ir.syntax]");
+            "m.graph:4:1: error: expected a line that starts with tag, dimension, parameter, "
+            "value, region, loss or labels, in that order, got the end of the line [ir.syntax]");
   EXPECT_EQ(refusal(with("\"w\"", "\"\xc3\xa9\xc3\xa9\" x")),
             "m.graph:4:18: error: unknown dtype 'x' (known: float32, float64, bfloat16, int64, "
             "bool) [ir.syntax]");
@@ -113,8 +117,8 @@ TEST(ModelGraphText, AcceptsOnlyWhatIsPrinted) {
             "m.graph:13:9: error: expected '1', got '01': only the printed form is read back "
             "[ir.form]");
   EXPECT_EQ(refusal(std::string(kText) + "\n"),
-            "m.graph:14:1: error: expected a line that starts with tag, parameter, value, region, "
-            "loss or labels, in that order, got the end of the line [ir.syntax]");
+            "m.graph:14:1: error: expected a line that starts with tag, dimension, parameter, "
+            "value, region, loss or labels, in that order, got the end of the line [ir.syntax]");
 }
 
 TEST(ModelGraph, IsRefusedWhereItBreaksARule) {
@@ -173,6 +177,86 @@ TEST(ModelGraph, PointsAtTheModelsSourceWhereItDidNotComeFromText) {
   ASSERT_FALSE(status);
   EXPECT_EQ(to_string(status.error()),
             "toy.cc:11: error: region 1 reads value 7 before a region has produced it [ir.order]");
+}
+
+// kText with a value whose first dimension is known at run time only.
+std::string routed(const std::string& dimension = "dimension 0 routed at most 3r+2\n",
+                   const std::string& shape = "[routed, 4] from 0") {
+  return replaced(with("tag 0 layer\n", "tag 0 layer\n" + dimension), "[3r+2, 4] from 0", shape);
+}
+
+TEST(RunTimeDimension, IsReadBackAsItWasPrinted) {
+  const Expected<ModelGraph> model = parsed(routed());
+
+  ASSERT_TRUE(model) << to_string(model.error());
+  EXPECT_EQ(print(*model), routed());
+  EXPECT_EQ(model->dimensions[0].maximum, (Affine{3, 2}));
+  EXPECT_EQ(model->values[2].run_time[0], DimensionId{0});
+  EXPECT_FALSE(valid(model->values[2].run_time[1]));
+}
+
+TEST(RunTimeDimension, CountsAtItsMaximumForCapacity) {
+  const Expected<ModelGraph> model = parsed(routed());
+
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->values[2].bytes(), (Affine{48, 32}));
+}
+
+TEST(RunTimeDimension, MayStandAnywhereInAShape) {
+  const std::string text =
+      routed("dimension 0 a at most 9\ndimension 1 rows at most r\n", "[7, a, rows, 2] from 0");
+  const Expected<ModelGraph> model = parsed(text);
+
+  ASSERT_TRUE(model) << to_string(model.error());
+  EXPECT_EQ(print(*model), text);
+  EXPECT_EQ(model->values[2].bytes(), (Affine{7 * 9 * 2 * 4, 0}));
+}
+
+TEST(RunTimeDimension, IsRefusedWhereItBreaksARule) {
+  const std::pair<std::string, std::string> cases[] = {
+      {routed("dimension 0 r at most 3r+2\n", "[r, 4] from 0"),
+       "m.graph:4:1: error: expected letters, digits and '_' in the name of a run-time dimension, "
+       "and another name than the rows' r, got 'r' [ir.name]"},
+      {routed("dimension 0 routed at most 3r+2\ndimension 1 routed at most 4\n"),
+       "m.graph:5:1: error: two run-time dimensions are called 'routed' [ir.duplicate_name]"},
+      {routed("dimension 0 routed at most -2\n"),
+       "m.graph:4:1: error: run-time dimension 'routed': expected a maximum of at least 0, got a "
+       "negative one [ir.shape]"},
+      {routed("dimension 0 routed at most 3r+2\n", "[routed, 4r] from 0"),
+       "m.graph:9:1: error: value 2: expected at most one dimension that depends on the rows, got "
+       "two [ir.shape]"},
+      {routed("dimension 0 routed at least 2\n"),
+       "m.graph:4:23: error: expected 'most', got 'least 2' [ir.syntax]"},
+      {routed("dimension 0 routed at most 3r+2\n", "[routd, 4] from 0"),
+       "m.graph:9:18: error: unknown run-time dimension 'routd' (did you mean 'routed'?) "
+       "[ir.dimension]"},
+  };
+  for (const auto& [text, message] : cases) {
+    const std::string got = refusal(text);
+    EXPECT_TRUE(got.starts_with(message)) << got << "\nexpected " << message;
+  }
+  EXPECT_NE(refusal(replaced(routed("dimension 0 routed at most r\n", "[routed, 4] from 0"),
+                             "\"labels\" int64 [r, 4]", "\"labels\" int64 [routed, 4]"))
+                .find("value 1 ('labels'): expected known dimensions of an input of the model, got "
+                      "'routed', which is known at run time only [ir.shape]"),
+            std::string::npos);
+}
+
+TEST(RunTimeDimension, OfAValueMustBeItsSize) {
+  Expected<ModelGraph> model = parsed(routed());
+  ASSERT_TRUE(model);
+  model->values[2].shape[0] = {3, 1};
+  ModelGraph short_list = *parsed(routed());
+  short_list.values[2].run_time.pop_back();
+  ModelGraph unknown = *parsed(routed());
+  unknown.values[2].run_time[0] = DimensionId{4};
+
+  EXPECT_EQ(to_string(verify(*model).error()),
+            "error: value 2: expected the maximum of 'routed' as its size [ir.shape]");
+  EXPECT_EQ(to_string(verify(short_list).error()),
+            "error: value 2: expected run-time dimensions for 2 dimensions, got 1 [ir.shape]");
+  EXPECT_EQ(to_string(verify(unknown).error()),
+            "error: value 2: no run-time dimension 4 [ir.range]");
 }
 
 TEST(Value, HasBytesThatAreAffineInTheRows) {

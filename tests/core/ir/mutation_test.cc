@@ -12,7 +12,10 @@ namespace piper {
 namespace {
 
 TEST(ModelGraphText, SurvivesDamage) {
-  const std::string text = print(test::toy_model({.layers = 3, .tied = true}));
+  ModelGraph whole = test::toy_model({.layers = 3, .tied = true});
+  whole.dimensions = {{"routed", whole.values[3].shape[0]}, {"rest", {2, 8}}};
+  whole.values[3].run_time = {DimensionId{0}, none<DimensionId>(), none<DimensionId>()};
+  const std::string text = print(whole);
   std::size_t refused = 0, accepted = 0;
   for (std::uint32_t seed = 0; seed < 20000; ++seed) {
     const std::string damaged = test::TextMutation(seed)(text);
