@@ -29,6 +29,7 @@ Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kin
   Plan plan = make_plan(dag, model, config, timeline);
   trace({"schedule", model, &plan});
   PIPER_TRY(verify(plan, model));
+  PIPER_TRY(verify_order(plan, model, annotated));
   if (config.memory.capacity_bytes > 0) {
     PIPER_TRY(
         check_capacity(plan, model, config.memory.capacity_bytes, config.where("memory.capacity")));

@@ -1,5 +1,7 @@
 #include "core/directives/replicate.h"
 
+#include "core/directives/stream_name.h"
+
 namespace piper {
 namespace {
 
@@ -20,6 +22,8 @@ Expected<Annotated> apply(Annotated dag, const ReplicateDirective& replicate,
                           const Provenance& from, std::uint32_t origin) {
   const std::string what = "replicate " + to_string(replicate.filter);
   PIPER_TRY(check_policy(replicate, from));
+  PIPER_TRY(check_stream(replicate.reduce_stream, "reduce_stream", from, what));
+  PIPER_TRY(check_stream(replicate.gather_stream, "gather_stream", from, what));
   PIPER_TRY(check_family(replicate.family, dag.world, from, what));
   PIPER_ASSIGN(const std::vector<RegionId> regions,
                select_regions(dag, replicate.filter, from, "replicate"));

@@ -1,10 +1,13 @@
 #include "core/directives/shard.h"
 
+#include "core/directives/stream_name.h"
+
 namespace piper {
 
 Expected<Annotated> apply(Annotated dag, const ShardDirective& shard, const Provenance& from,
                           std::uint32_t origin) {
   const std::string what = "shard " + to_string(shard.filter);
+  PIPER_TRY(check_stream(shard.stream, "stream", from, what));
   PIPER_TRY(check_family(shard.family, dag.world, from, what));
   PIPER_ASSIGN(const std::vector<RegionId> regions,
                select_regions(dag, shard.filter, from, "shard"));

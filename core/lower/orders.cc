@@ -252,7 +252,8 @@ class Orders {
 
   Status add_order(const Annotated::Order& order) {
     const Provenance& from = annotated_.origins[order.origin];
-    std::vector<NodeId> before, group;
+    std::vector<NodeId> group;
+    std::vector<std::vector<NodeId>> before(dag_.programs.size()), now = before;  // by program
     for (std::size_t g = 0; g < order.groups.size(); ++g) {
       group.clear();
       for (const Filter& filter : order.groups[g]) {
@@ -264,15 +265,18 @@ class Orders {
                               to_string(order.groups[g].front()) + " matches nothing",
                           from.where));
       }
-      for (const NodeId first : before) {
-        for (const NodeId second : group) {
-          if (dag_.node(first).program == dag_.node(second).program) {
+      for (const NodeId node : group) {
+        now[dag_.node(node).program].push_back(node);
+      }
+      for (std::size_t p = 0; p < now.size(); ++p) {
+        for (const NodeId first : before[p]) {
+          for (const NodeId second : now[p]) {
             dag_.add_edge(first, second);
           }
         }
-      }
-      if (!group.empty()) {
-        std::swap(before, group);
+        if (!now[p].empty()) {
+          before[p] = std::exchange(now[p], {});
+        }
       }
     }
     return {};

@@ -41,6 +41,7 @@ class Release {
         bad(index(buffer.free), "does not free " + report_.buffer(buffer));
       }
       users(b, buffer);
+      next_period(buffer);
     }
   }
 
@@ -62,6 +63,16 @@ class Release {
         return;
       }
       last = use.task;
+    }
+  }
+
+  // Of slots: check_slots.
+  void next_period(const Buffer& buffer) {
+    const std::uint32_t alloc = index(buffer.alloc), free = index(buffer.free);
+    if (buffer.slot == Buffer::kNoSlot && !order_.before_next(free, alloc)) {
+      bad(alloc, "allocates " + report_.buffer(buffer) +
+                     " in the next period while it may still be there: it does not wait for " +
+                     task(free));
     }
   }
 

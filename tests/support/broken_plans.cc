@@ -208,6 +208,12 @@ void add_lifetimes(Broken& broken) {
     ProgramEdit program(plan, 0);
     drop_wait(program, program.find(Op::backward, 1), program.find(Op::send, 1));
   });
+  broken.add("an input is delivered while that of the last step is in use", "plan.release",
+             PipelineShape{}, [](Plan& plan) {
+               ProgramEdit program(plan, 0);
+               std::erase_if(program[program.find(Op::input)].waits,
+                             [](const Wait& wait) { return wait.previous; });
+             });
   broken.add("a parameter is freed", "plan.release", PipelineShape{}, [](Plan& plan) {
     ProgramEdit program(plan, 0);
     program[program.find(Op::update)].frees.push_back(
@@ -332,6 +338,21 @@ void add_shards(Broken& broken) {
           }
         }
       });
+  broken.add("a rank has the experts of another", "plan.form",
+             ShardedShape{.pp = 1,
+                          .dp = 4,
+                          .microbatches = 1,
+                          .zero = 0,
+                          .bucket_bytes = 0,
+                          .ep = 2,
+                          .expert_layers = {1}},
+             [](Plan& plan) {
+               for (Bucket& bucket : plan.buckets) {
+                 if (bucket.expert_parts == 2) {
+                   std::swap(bucket.parameters.front(), bucket.parameters.back());
+                 }
+               }
+             });
   broken.add("a micro-batch of a stage has no place", "plan.form",
              ShardedShape{.microbatches = 4, .zero = 0, .bucket_bytes = 0, .bidirectional = true},
              [](Plan& plan) { plan.chunks[0].microbatches.pop_back(); });

@@ -129,9 +129,13 @@ class ProposalMaker {
     split_backward();
     place();
     replicate();
+    const bool has_one_stream =
+        std::any_of(spec_.policies.begin(), spec_.policies.end(),
+                    [](const PolicySpec& policy) { return policy.has_one_stream; });
     if (spec_.ep > 0) {
-      say(ShardDirective{
-          {{{"EP", Condition::Kind::present, {}}}, {}}, groups(spec_.ep, false), "expert"});
+      say(ShardDirective{{{{"EP", Condition::Kind::present, {}}}, {}},
+                         groups(spec_.ep, false),
+                         has_one_stream ? "data" : "expert"});
     }
     order();
     return std::move(proposal_);

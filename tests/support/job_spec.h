@@ -33,7 +33,7 @@ struct PolicySpec {
   std::uint32_t prefetch = 1;
   std::uint32_t group = 0;      // ranks of a sharding group; 0: the whole place
   bool is_strided = false;      // groups of every so-many-th rank
-  bool has_one_stream = false;  // gathers and reductions share one
+  bool has_one_stream = false;  // gathers, reductions and experts share one
 };
 
 struct JobSpec {

@@ -545,6 +545,15 @@ class Pipeline {
     }
   }
 
+  // For the latest of those that it is asked to wait for.
+  static void wait_for_step_before(Place& place, TaskRef task, TaskRef awaited) {
+    std::vector<TaskRef>& previous = place.at(task).uses.previous;
+    if (previous.empty()) {
+      previous.push_back(awaited);
+    }
+    previous[0].position = std::max(previous[0].position, awaited.position);
+  }
+
   // At the last computation that uses it; one that only writes it leaves that to the next.
   void add_frees(std::uint32_t p) {
     Place& place = places_[p];
@@ -567,6 +576,9 @@ class Pipeline {
       place.at(last).uses.frees.push_back(BufferId{b});
       for (const TaskRef other : others) {
         wait(place, last, other);
+        if (place.buffers[b].kind == Kind::input && place.at(other).task.op == Op::input) {
+          wait_for_step_before(place, other, last);
+        }
       }
       freed_[{p, b}] = last;
     }

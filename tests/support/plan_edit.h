@@ -25,6 +25,7 @@ class ProgramEdit {
   ~ProgramEdit() { store(); }
 
   Item& operator[](std::uint32_t task) { return items_[task]; }
+  const Item& operator[](std::uint32_t task) const { return items_[task]; }
   Program& program() { return program_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(items_.size()); }
 

@@ -165,6 +165,9 @@ std::string check_buffers(const Program& program, const std::vector<std::vector<
         return "freed early";
       }
     }
+    if (!buffer.persistent() && !reaches[index(buffer.free)][tasks + index(buffer.alloc)]) {
+      return "allocated again early";
+    }
     if (buffer.slot != Buffer::kNoSlot &&
         (buffer.bytes.per_row > program.slots[buffer.slot].bytes.per_row ||
          buffer.bytes.fixed > program.slots[buffer.slot].bytes.fixed)) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -61,6 +62,41 @@ TEST(Verify, HasABrokenPlanForEachRule) {
   }
 
   EXPECT_EQ(codes, kCodes);
+}
+
+// Codes "plan...." in the sources of core/verify, or at the head of sections of docs/verifier.md.
+std::set<std::string> codes_in(const std::string& text, const std::string& before) {
+  std::set<std::string> codes;
+  for (std::size_t at = 0; (at = text.find(before + "plan.", at)) != std::string::npos;) {
+    at += before.size();
+    const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.", at);
+    codes.insert(text.substr(at, end - at));
+  }
+  return codes;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Each code that core/verify reports has a section in the docs, and plans that break its rule.
+TEST(Verify, HasASectionAndABrokenPlanForEachCodeInItsSources) {
+  const std::filesystem::path root = PIPER_SOURCE_DIR;
+  std::set<std::string> reported, tested = kCodes;
+  for (const auto& file : std::filesystem::directory_iterator(root / "core" / "verify")) {
+    if (file.path().extension() == ".cc") {
+      reported.merge(codes_in(read(file.path()), "\""));
+    }
+  }
+  // Those that need more than the plan have tests of their own.
+  for (const char* const test : {"capacity_test.cc", "directed_order_test.cc"}) {
+    tested.merge(codes_in(read(root / "tests" / "core" / "verify" / test), "["));
+  }
+
+  EXPECT_EQ(codes_in(read(root / "docs" / "verifier.md"), "\n## "), reported);
+  EXPECT_EQ(tested, reported);
 }
 
 TEST(Verify, AgreesWithTheOracleThatSumsAreWrong) {

@@ -1,0 +1,197 @@
+// plan.order: what the job's directives put in an order comes in that order on each compute stream.
+// Found from the directives and the plan alone. Tasks of a stream are numbered in its order, so
+// "all of this group before all of that one" compares the largest number with the smallest.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "core/verify/report.h"
+#include "core/verify/rules.h"
+#include "core/verify/verify.h"
+
+namespace piper {
+namespace {
+
+constexpr std::uint32_t kNobody = 0xffffffff;
+constexpr std::size_t kPasses = 4;  // forward, B, BI, BW: as Op has them
+
+class DirectedOrder {
+ public:
+  DirectedOrder(Report& report, const Annotated& annotated)
+      : report_(report),
+        plan_(report.plan),
+        annotated_(annotated),
+        tasks_(plan_.chunks.size() * plan_.microbatches * kPasses, kNobody) {
+    for (const Program& program : plan_.programs) {
+      for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        if (task.op <= Op::backward_weight) {
+          tasks_[key(index(task.chunk), task.microbatch, task.op)] = t;
+        }
+      }
+    }
+  }
+
+  void run() {
+    for (const Annotated::Chain& chain : annotated_.chains) {
+      for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
+        if (plan_.programs[p].ranks == chain.ranks.ranks) {
+          check(chain, p);
+        }
+      }
+    }
+    for (const Annotated::Order& order : annotated_.orders) {
+      for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
+        check(order, p);
+      }
+    }
+  }
+
+ private:
+  std::size_t key(std::size_t chunk, std::size_t microbatch, Op op) const {
+    return (chunk * plan_.microbatches + microbatch) * kPasses + static_cast<std::size_t>(op);
+  }
+
+  // The tasks of one group after another: the last of those so far, and of this one.
+  struct Line {
+    std::uint32_t before = kNobody, now = kNobody;
+    void next_group() {
+      before = now == kNobody ? before : now;
+      now = kNobody;
+    }
+  };
+
+  // `task` comes after `first`, if there is one.
+  void after(std::uint32_t first, std::uint32_t task, std::uint32_t program, std::uint32_t origin) {
+    if (first == kNobody || first < task) {
+      return;
+    }
+    Diagnostic wrong =
+        error("plan.order",
+              report_.task({program, task}) + " runs before " + report_.task({program, first}) +
+                  ", which " + annotated_.origins[origin].plugin + " orders before it",
+              annotated_.origins[origin].where);
+    report_.add(std::move(wrong));
+  }
+
+  static void latest(std::uint32_t& last, std::uint32_t task) {
+    last = last == kNobody ? task : std::max(last, task);
+  }
+
+  // The chunks of one program with each index of tag PP.
+  std::vector<std::vector<std::uint32_t>> stages_of(std::uint32_t program) const {
+    std::vector<std::vector<std::uint32_t>> stages;
+    const std::optional<TagId> tag = annotated_.model.find_tag("PP");
+    for (std::uint32_t c = 0; tag && c < plan_.chunks.size(); ++c) {
+      for (const Tag& own : plan_.chunks[c].tags) {
+        if (plan_.chunks[c].program == program && own.name == *tag) {
+          stages.resize(std::max<std::size_t>(stages.size(), own.index + 1));
+          stages[own.index].push_back(c);
+        }
+      }
+    }
+    return stages;
+  }
+
+  // Pieces of a stage in order, backward ones reversed, as one action.
+  void check(const Annotated::Chain& chain, std::uint32_t program) {
+    const std::vector<std::vector<std::uint32_t>> stages = stages_of(program);
+    Line line;
+    std::uint32_t overlap = 0;
+    for (const Action& action : chain.actions) {
+      if (report_.full() || action.stage >= stages.size()) {
+        return;
+      }
+      if (action.overlap == 0 || action.overlap != overlap) {
+        line.next_group();
+      }
+      overlap = action.overlap;
+      const std::vector<std::uint32_t>& pieces = stages[action.stage];
+      std::uint32_t last = line.before;
+      const auto visit = [&](std::uint32_t piece, Op op) {
+        const std::uint32_t task = tasks_[key(piece, action.microbatch, op)];
+        if (task != kNobody) {
+          after(last, task, program, chain.origin);
+          last = task;
+          latest(line.now, task);
+        }
+      };
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        switch (action.pass) {
+          case Pass::forward:
+            visit(pieces[i], Op::forward);
+            break;
+          case Pass::backward:
+            for (const Op op : {Op::backward, Op::backward_input, Op::backward_weight}) {
+              visit(pieces[pieces.size() - 1 - i], op);
+            }
+            break;
+          case Pass::backward_input:
+            visit(pieces[pieces.size() - 1 - i], Op::backward_input);
+            break;
+          case Pass::backward_weight:
+            visit(pieces[pieces.size() - 1 - i], Op::backward_weight);
+            break;
+          case Pass::update:
+            break;
+        }
+      }
+    }
+  }
+
+  bool selects(const Filter& filter, const Task& task) const {
+    static constexpr Op kOps[] = {Op::forward, Op::backward, Op::backward_input,
+                                  Op::backward_weight, Op::update};
+    if (!filter.passes.empty() &&
+        std::none_of(filter.passes.begin(), filter.passes.end(),
+                     [&](Pass pass) { return kOps[static_cast<std::size_t>(pass)] == task.op; })) {
+      return false;
+    }
+    return std::all_of(filter.conditions.begin(), filter.conditions.end(),
+                       [&](const Condition& condition) {
+                         if (condition.tag == "MB") {
+                           return condition.holds(true, task.microbatch);
+                         }
+                         const std::optional<TagId> tag = annotated_.model.find_tag(condition.tag);
+                         for (const Tag& own : plan_.chunks[index(task.chunk)].tags) {
+                           if (tag && own.name == *tag) {
+                             return condition.holds(true, own.index);
+                           }
+                         }
+                         return condition.holds(false, 0);
+                       });
+  }
+
+  void check(const Annotated::Order& order, std::uint32_t program) {
+    Line line;
+    for (const std::vector<Filter>& group : order.groups) {
+      line.next_group();
+      for (std::uint32_t t = 0; t < plan_.programs[program].tasks.size(); ++t) {
+        const Task& task = plan_.programs[program].tasks[t];
+        const bool is_selected = task.op <= Op::backward_weight &&
+                                 std::any_of(group.begin(), group.end(), [&](const Filter& filter) {
+                                   return selects(filter, task);
+                                 });
+        if (is_selected && !report_.full()) {
+          after(line.before, t, program, order.origin);
+          latest(line.now, t);
+        }
+      }
+    }
+  }
+
+  Report& report_;
+  const Plan& plan_;
+  const Annotated& annotated_;
+  std::vector<std::uint32_t> tasks_;  // by chunk, micro-batch and pass: the task, or kNobody
+};
+
+}  // namespace
+
+Status verify_order(const Plan& plan, const ModelGraph& model, const Annotated& annotated) {
+  Report report(plan, model);
+  DirectedOrder(report, annotated).run();
+  return report.result();
+}
+
+}  // namespace piper
