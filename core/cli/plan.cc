@@ -6,6 +6,7 @@
 
 #include "core/cli/commands.h"
 #include "core/cli/prepare.h"
+#include "core/show/csv.h"
 #include "core/show/diagram.h"
 #include "core/show/diff.h"
 #include "core/show/explain.h"
@@ -97,11 +98,16 @@ Status print_phase(const CommandLine& line, const PlanOptions& options) {
 }
 
 Status print_plan(const CommandLine& line, const PlanOptions& options) {
-  PIPER_ASSIGN(const Job job, prepare(line));
+  OrderNotation notation;
+  const Trace see = [&](const Phase& phase) { notation.see(phase); };
+  PIPER_ASSIGN(const Job job, prepare(line, options.format == "csv" ? see : Trace()));
   const Plan& plan = options.of(job);
   PIPER_ASSIGN(const std::optional<std::uint32_t> program, program_of(options, plan));
   if (options.format == "json") {
     write_json(std::cout, plan, job.model, program);
+  } else if (options.format == "csv") {
+    PIPER_ASSIGN(const std::string text, csv(plan, job.model, notation, program));
+    std::cout << text;
   } else if (options.format == "dot") {
     PIPER_ASSIGN(const Diagram picture, diagram({"schedule", job.model, &plan}, options.rank));
     std::cout << dot(picture);
@@ -141,10 +147,13 @@ Expected<bool> print_difference(const CommandLine& line, const PlanOptions& opti
 
 // Options that say nothing together.
 Status check(const PlanOptions& options) {
-  const std::vector<std::string> formats{"text", "json", "dot", "svg"};
+  const std::vector<std::string> formats{"text", "json", "csv", "dot", "svg"};
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
-    return fail(usage("--format: expected text, json, dot or svg, got '" + options.format + "'" +
-                      suggest(options.format, formats)));
+    return fail(usage("--format: expected text, json, csv, dot or svg, got '" + options.format +
+                      "'" + suggest(options.format, formats)));
+  }
+  if (!options.after.empty() && options.format == "csv") {
+    return fail(usage("--format csv prints the plan's compute order: expected no --after"));
   }
   if (!options.after.empty() && options.format == "json") {
     return fail(
@@ -184,13 +193,13 @@ void add_plan(CLI::App& program, CommandLine& line) {
                     .add_option("--after", options->after,
                                 "print what the planner has after this phase, instead of the plan")
                     ->type_name("PHASE");
-  auto* format =
-      command
-          .add_option("--format", options->format,
-                      "text; json, for programs; svg, the plan on rows over time, or the graph "
-                      "after a phase; dot, the graph for Graphviz")
-          ->type_name("FORMAT")
-          ->default_str("text");
+  auto* format = command
+                     .add_option("--format", options->format,
+                                 "text; json, for programs; csv, the compute order of each place; "
+                                 "svg, the plan on rows over time, or the graph "
+                                 "after a phase; dot, the graph for Graphviz")
+                     ->type_name("FORMAT")
+                     ->default_str("text");
   options->format = "text";
   auto* explain =
       command

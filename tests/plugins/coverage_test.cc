@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "core/pipeline.h"
+#include "core/show/csv.h"
 #include "tests/support/plugin_job.h"
 #include "tests/support/toy_model.h"
 
@@ -70,14 +72,31 @@ std::map<std::string, nlohmann::json> tables() {
   return tables;
 }
 
-test::TableRows planned(const Covered& line) {
+const ModelGraph& model() {
   static const ModelGraph model = test::toy_model({.layers = 16});
-  const auto proposals =
-      test::propose({line.plugin, line.ranks, 1, line.microbatches,
-                     test::options_of("schedule=" + line.schedule + " " + line.options)},
-                    model);
+  return model;
+}
+
+test::PluginJob job_of(const Covered& line) {
+  return {line.plugin, line.ranks, 1, line.microbatches,
+          test::options_of("schedule=" + line.schedule + " " + line.options)};
+}
+
+test::TableRows planned(const Covered& line) {
+  const auto proposals = test::propose(job_of(line), model());
   EXPECT_TRUE(proposals) << line.key() << ": " << to_string(proposals.error());
   return proposals ? test::rows_of(proposals->at(0)) : test::TableRows{};
+}
+
+std::string joined(const test::TableRows& rows) {
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += (i > 0 ? "," : "") + row[i];
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 TEST(ScheduleTables, AreAllListed) {
@@ -122,6 +141,27 @@ TEST(ScheduleTables, AreWhatThePluginsPlan) {
     }
   }
   EXPECT_GT(matches["exact"], 150);
+}
+
+// What the plan's streams run, printed: nothing between the plugin and the plan changes the order.
+TEST(ScheduleTables, AreWhatPlansRun) {
+  const std::map<std::string, nlohmann::json> all = tables();
+  for (const Covered& line : covered()) {
+    if (line.match != "exact") {
+      continue;
+    }
+    const auto proposals = test::propose(job_of(line), model());
+    ASSERT_TRUE(proposals) << line.key();
+    OrderNotation notation;
+
+    const auto plans = plan(test::config_of(job_of(line)), model(), *proposals,
+                            [&](const Phase& phase) { notation.see(phase); });
+
+    ASSERT_TRUE(plans) << line.key() << ": " << to_string(plans.error());
+    const auto text = csv(plans->train, model(), notation);
+    ASSERT_TRUE(text) << to_string(text.error());
+    EXPECT_EQ(*text, joined(all.at(line.key())["per_rank"].get<test::TableRows>())) << line.key();
+  }
 }
 
 }  // namespace
