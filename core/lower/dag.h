@@ -42,6 +42,7 @@ struct Node {
   CommId communicator = none<CommId>();
   // Of a send or receive: its counterpart. Of a collective: the next member's node, in a ring.
   NodeId peer = none<NodeId>();
+  std::uint32_t overlap = 0;  // computations with one number other than 0: an overlap group
   std::uint32_t origin = 0;
 };
 

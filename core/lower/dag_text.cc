@@ -155,6 +155,9 @@ class DagPrinter {
     number(" s", node.stream);
     sigil(" c", node.chunk);
     number(" m", node.microbatch);
+    if (node.overlap != 0) {
+      number(" overlap ", node.overlap);
+    }
     sigil(" %", node.value);
     sigil(" b", node.bucket);
     sigil(" on ", node.communicator);
@@ -442,6 +445,9 @@ class DagParser {
     }
     sigil('c', node.chunk, dag_.chunks.size(), "chunk");
     node.microbatch = required('m', kNoChain, "micro-batch");
+    if (in_.accept("overlap")) {
+      node.overlap = in_.number();
+    }
     sigil('%', node.value, model_.values.size(), "value");
     sigil('b', node.bucket, dag_.buckets.size(), "bucket");
     if (in_.accept("on")) {

@@ -147,6 +147,9 @@ class Orders {
         std::swap(before, tails);
         tails.clear();
       }
+      if (action.overlap != 0 && action.overlap != overlap) {
+        ++overlaps_;
+      }
       overlap = action.overlap;
       total = total && overlap == 0;
       order.insert(order.end(), nodes.begin(), nodes.end());
@@ -158,6 +161,7 @@ class Orders {
                     from.where));
         }
         seen_[index(nodes[i])] = true;
+        dag_.nodes[index(nodes[i])].overlap = overlap != 0 ? overlaps_ : 0;
         if (i > 0) {
           dag_.add_edge(nodes[i - 1], nodes[i]);
         }
@@ -263,7 +267,13 @@ class Orders {
         return fail(error("order.no_match",
                           from.plugin + ": order: group " + std::to_string(g + 1) + " " +
                               to_string(order.groups[g].front()) + " matches nothing",
-                          from.where));
+                          place_of(order.groups[g].front(), from)));
+      }
+      if (order.groups[g].size() > 1) {
+        ++overlaps_;
+        for (const NodeId node : group) {
+          dag_.nodes[index(node)].overlap = overlaps_;
+        }
       }
       for (const NodeId node : group) {
         now[dag_.node(node).program].push_back(node);
@@ -288,6 +298,7 @@ class Orders {
   const Annotated& annotated_;
   std::vector<std::size_t> computations_;  // by program
   std::vector<bool> seen_;                 // by NodeId: in a chain
+  std::uint32_t overlaps_ = 0;             // overlap groups so far
   std::map<std::pair<TagId, std::uint32_t>, std::vector<ChunkId>> tagged_;
 };
 

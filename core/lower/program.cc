@@ -334,6 +334,7 @@ class Builder {
     task.stream = stream;
     task.chunk = node.chunk;
     task.microbatch = node.microbatch;
+    task.overlap = node.overlap;
     task.value = node.value;
     task.bucket = node.bucket;
     task.communicator = node.communicator;

@@ -283,6 +283,9 @@ class PlanParser {
     sigil('n', task.node);
     sigil('c', task.chunk);
     sigil('m', task.microbatch);
+    if (in_.accept("overlap")) {
+      task.overlap = in_.number();
+    }
     sigil('%', task.value);
     sigil('b', task.bucket);
     keyword("on", task.communicator);

@@ -211,6 +211,7 @@ struct Task {
   StreamId stream = none<StreamId>();
   ChunkId chunk = none<ChunkId>();     // chunks
   std::uint32_t microbatch = 0;        // chunks, sends, receives
+  std::uint32_t overlap = 0;           // chunks: of one number other than 0, an overlap group
   ValueId value = none<ValueId>();     // sends, receives
   BucketId bucket = none<BucketId>();  // reductions, gathers, updates (of chain `microbatch`)
   CommId communicator = none<CommId>();

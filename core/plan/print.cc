@@ -222,6 +222,9 @@ class PlanPrinter {
     sigil(" n", task.node);
     sigil(" c", task.chunk);
     microbatch(task.op <= Op::recompute || is_point_to_point(task.op), task.microbatch);
+    if (task.overlap != 0) {
+      out_ << " overlap " << task.overlap;
+    }
     sigil(" %", task.value);
     sigil(" b", task.bucket);
     sigil(" on ", task.communicator);

@@ -24,6 +24,8 @@
 // flops; a bucket ends in `experts 2 zero 3 shards 4 keep_gathered step reduce step`, a collective
 // communicator in `groups of 2`. m counts chains for gathers, reduce-scatters and what they move.
 //
+// A computation of an overlap group has `overlap 5` after its micro-batch.
+//
 // What a plan's form allows prints in exactly one way, and only that is read back.
 #pragma once
 

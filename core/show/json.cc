@@ -184,6 +184,9 @@ class PlanJson {
         task.op == Op::reduce_scatter) {
       out_.field("microbatch", task.microbatch);
     }
+    if (task.overlap != 0) {
+      out_.field("overlap", task.overlap);
+    }
     number("value", task.value);
     number("bucket", task.bucket);
     number("communicator", task.communicator);
