@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <variant>
 
 #include "core/lower/edge_values.h"
@@ -76,6 +79,36 @@ TEST(DagText, IsPleasantToRead) {
   test::expect_golden("lower/dag", print(in.dag, in.model));
 }
 
+auto fields(const Node& node) {
+  return std::tie(node.op, node.route, node.program, node.stream, node.microbatch, node.chunk,
+                  node.bucket, node.value, node.communicator, node.peer, node.origin);
+}
+
+auto fields(const BucketPolicy& policy) {
+  return std::tie(policy.reduce_stream, policy.gather_stream, policy.prefetch, policy.origin,
+                  policy.groups, policy.expert_of);
+}
+
+auto fields(const DagProgram& program) {
+  return std::tie(program.ranks, program.buckets, program.origin);
+}
+
+template <typename Item>
+void expect_same(const std::vector<Item>& read, const std::vector<Item>& written) {
+  ASSERT_EQ(read.size(), written.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    EXPECT_TRUE(fields(read[i]) == fields(written[i])) << i;
+  }
+}
+
+std::set<std::pair<NodeId, NodeId>> edges_of(const Dag& dag) {
+  std::set<std::pair<NodeId, NodeId>> edges;
+  for (const Edge& edge : dag.edges) {
+    edges.insert({edge.from, edge.to});
+  }
+  return edges;
+}
+
 TEST(DagText, KeepsEverything) {
   for (const ShardedShape& shape : test::small_shapes()) {
     for (const char* phase : {"expand", "communicate"}) {
@@ -86,7 +119,26 @@ TEST(DagText, KeepsEverything) {
 
       ASSERT_TRUE(dag) << to_string(shape) << '\n' << to_string(dag.error());
       EXPECT_EQ(print(*dag, in.model), text);
-      EXPECT_EQ(dag->nodes.size(), in.dag.nodes.size());
+      expect_same(dag->nodes, in.dag.nodes);
+      expect_same(dag->policies, in.dag.policies);
+      expect_same(dag->programs, in.dag.programs);
+      for (std::size_t p = 0; p < in.dag.programs.size(); ++p) {
+        const auto &read = dag->programs[p].streams, &written = in.dag.programs[p].streams;
+        ASSERT_EQ(read.size(), written.size());
+        for (std::size_t s = 0; s < read.size(); ++s) {
+          EXPECT_EQ(read[s].name, written[s].name);
+          EXPECT_EQ(read[s].kind, written[s].kind);
+        }
+      }
+      EXPECT_EQ(edges_of(*dag), edges_of(in.dag));
+      ASSERT_EQ(dag->uses.size(), in.dag.uses.size());
+      for (std::size_t v = 0; v < in.dag.uses.size(); ++v) {
+        ASSERT_EQ(dag->uses[v].size(), in.dag.uses[v].size());
+        for (std::size_t u = 0; u < in.dag.uses[v].size(); ++u) {
+          EXPECT_EQ(dag->uses[v][u].chunk, in.dag.uses[v][u].chunk);
+          EXPECT_EQ(dag->uses[v][u].input, in.dag.uses[v][u].input);
+        }
+      }
       EXPECT_EQ(dag->chains.first, in.dag.chains.first);
       EXPECT_EQ(dag->chains.parameter, in.dag.chains.parameter);
       EXPECT_EQ(dag->chains.gradient, in.dag.chains.gradient);

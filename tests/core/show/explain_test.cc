@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/plan/node_name.h"
 #include "tests/support/golden.h"
 #include "tests/support/sharded_toy.h"
 
@@ -90,6 +91,19 @@ TEST(Explain, ExplainsEveryNodeOfEveryStrategy) {
       EXPECT_EQ(text.find("what comes before it"), std::string::npos)
           << to_string(shape) << "\na wait without a reason:\n"
           << text;
+    }
+  }
+}
+
+TEST(NodeNames, OfATaskAreThoseOfItsNode) {
+  for (const test::ShardedShape& shape : test::small_shapes()) {
+    const Planned of = planned(shape);
+    const ModelGraph& model = of.history.annotated().model;
+    const NodeNames names(of.plans.train, model);
+    for (std::uint32_t p = 0; p < of.plans.train.programs.size(); ++p) {
+      for (const Task& task : of.plans.train.programs[p].tasks) {
+        EXPECT_EQ(names.of(of.plans.train, p, task), describe(of.history.dag(), model, task.node));
+      }
     }
   }
 }
