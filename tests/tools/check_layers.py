@@ -27,7 +27,7 @@ RULES = [
     (r"sdk/include/.+\.h", [SDK]),
     (r"sdk/include/.+\.hpp", [SDK, STD]),
     (r"sdk/.+", [SDK, STD]),
-    (r"plugins/.+", [SDK, STD, r"[a-z_0-9]+\.h"]),  # and headers of its own folder
+    (r"plugins/.+", [SDK, STD, r"[a-z_0-9]+\.h"]),  # and headers of its own folder, or of common
     (r"core/cli/.+", [STD, POSIX, SDK, CORE, BOOST_DLL, r"CLI/.+", r"nlohmann/.+", r"tl/.+"]),
     (r"core/plugin/.+", [STD, POSIX, SDK, CORE, BOOST_DLL, r"toml\+\+/.+", r"nlohmann/.+",
                          r"tl/.+"]),
