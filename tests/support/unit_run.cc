@@ -31,6 +31,7 @@ class Run {
     const std::size_t ranks = rows_.size();
     next_.assign(ranks, 0);
     clock_.assign(ranks, 0);
+    result_.start.assign(ranks, {});
     live_.assign(ranks, 0);
     live_until_input_.assign(ranks, 0);
     first_.assign(ranks, 0);
@@ -105,6 +106,7 @@ class Run {
       finish(part, rank, start + cost);
     }
     first_[rank] = next_[rank] == 0 ? start : first_[rank];
+    result_.start[rank].push_back(start);
     result_.busy[rank] += cost;
     result_.span[rank] = start + cost - first_[rank];
     clock_[rank] = start + cost;
@@ -172,6 +174,41 @@ TableAction parse_action(const std::string& text) {
 
 std::uint32_t UnitRun::most_held() const {
   return held.empty() ? 0 : *std::max_element(held.begin(), held.end());
+}
+
+std::string picture(const TableRows& rows, std::uint32_t stages, std::uint32_t microbatches) {
+  const UnitRun ran = run_at_unit_cost(rows, stages, microbatches);
+  std::string text;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    std::vector<std::string> columns(ran.makespan, ".");
+    std::uint32_t first = stages;  // the rank's first stage
+    for (const std::string& action : rows[rank]) {
+      first = std::min(first, parse_action(action).parts.front().stage);
+    }
+    for (std::size_t i = 0; i < rows[rank].size(); ++i) {
+      std::string name;
+      std::uint32_t cost = 0;
+      for (const TableAction::Part& part : parse_action(rows[rank][i]).parts) {
+        const char pass =
+            part.stage == first ? part.pass : static_cast<char>(part.pass - 'A' + 'a');
+        name += (name.empty() ? "" : "+") + std::string(1, pass) + std::to_string(part.microbatch);
+        cost += part.pass == 'B' ? 2 : 1;
+      }
+      const std::uint32_t start = ran.start[rank][i];
+      columns[start] = name;
+      std::fill(columns.begin() + start + 1, columns.begin() + start + cost, "");
+      if (name.size() < 4 && cost > 1) {
+        columns[start] += " -";
+      }
+    }
+    std::string line;
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      line.resize(std::max(line.size(), 3 * t), ' ');
+      line += columns[t];
+    }
+    text += line + "\n";
+  }
+  return text;
 }
 
 UnitRun run_at_unit_cost(const TableRows& rows, std::uint32_t stages, std::uint32_t microbatches) {

@@ -27,10 +27,16 @@ struct UnitRun {
   std::vector<std::uint32_t> busy, span;  // by rank: span from its first action's start to its end
   // By rank, at most: forwards whose B or W, or whose B or I, has not run.
   std::vector<std::uint32_t> held, held_until_input;
-  std::uint32_t messages = 0;  // between ranks
+  std::uint32_t messages = 0;                     // between ranks
+  std::vector<std::vector<std::uint32_t>> start;  // by rank and action
 
   std::uint32_t most_held() const;
 };
+
+// A line a rank, a column a unit of time: `F3` on the rank's first stage, `f3` on the second; `.`
+// idles, an action longer than 1 is followed by `-`, and `F4+b2` is an overlapped pair.
+std::string picture(const TableRows& rows, std::uint32_t stages, std::uint32_t microbatches);
+
 UnitRun run_at_unit_cost(const TableRows& rows, std::uint32_t stages, std::uint32_t microbatches);
 
 }  // namespace piper::test
