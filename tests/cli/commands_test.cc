@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -224,6 +226,31 @@ TEST_F(Program, CapturesAGraphThatReadsBackAsItself) {
   again << std::ifstream(folder_ / "again.graph").rdbuf();
   original << std::ifstream(kGraph).rdbuf();
   EXPECT_EQ(again.str(), original.str());
+}
+
+TEST_F(Program, PlansTheSameBytesInEveryOrderOfTables) {
+  const std::string job = "[model]\ngraph = \"" + std::string(kGraph) +
+                          "\"\n[mesh]\npp = 2\ndp = 2\n[training]\nglobal_batch_size = 8\n";
+  std::vector<std::string> tables{
+      "[[strategy]]\nplugin = \"interleaved1f1b\"\n", "[[directive]]\nop = \"split\"\nn = 2\n",
+      "[[directive]]\nop = \"replicate\"\nfilter = { PP = 1 }\nshard_optimizer = true\n",
+      "[[directive]]\nop = \"tag\"\nfilter = { attention = \"*\" }\nname = \"A\"\nindex = 0\n"};
+  std::sort(tables.begin(), tables.end());
+  std::set<std::string> plans;
+
+  do {
+    std::string text = job;
+    for (const std::string& table : tables) {
+      text += table;
+    }
+    const Ended plan = run({"plan", write("job.toml", text)});
+    EXPECT_EQ(plan.status, 0) << plan.err;
+    plans.insert(plan.out);
+  } while (std::next_permutation(tables.begin(), tables.end()));
+
+  EXPECT_EQ(plans.size(), 1U);
+  EXPECT_NE(plans.begin()->find("reduce_scatter"), std::string::npos);
+  EXPECT_EQ(plans.begin()->find("job.toml"), std::string::npos);
 }
 
 TEST_F(Program, ChecksTheSchedulesOfTheOriginalPiperWithoutARuntime) {

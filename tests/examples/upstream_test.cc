@@ -267,6 +267,12 @@ TEST(UpstreamExample, Bucket100HoldsNoMoreThanThatUnlessOneRegionDoes) {
     EXPECT_GE(job.dense(p).size(), whole.dense(p).size());
   }
   EXPECT_GT(job.plan.buckets.size(), whole.plan.buckets.size());
+  std::vector<ParameterId> bucketed;  // micro-batches share the one bucket of each parameter
+  for (const Bucket& bucket : job.plan.buckets) {
+    bucketed.insert(bucketed.end(), bucket.parameters.begin(), bucket.parameters.end());
+  }
+  EXPECT_EQ(bucketed.size(), job.model.parameters.size());
+  EXPECT_EQ(std::set<ParameterId>(bucketed.begin(), bucketed.end()).size(), bucketed.size());
 }
 
 TEST(UpstreamExample, CustomOrderIsKept) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/directives/sequence.h"
 #include "tests/support/toy_model.h"
 
 namespace piper {
@@ -123,6 +124,76 @@ TEST(Host, TellsTheMistakesOfAllStrategiesAtOnce) {
 
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().size(), 2U);
+}
+
+StrategyConfig halfway(const char* option) {
+  StrategyConfig strategy{"halfway", "halfway", {}, {"job.toml", 7, 1}};
+  if (option != nullptr) {
+    strategy.options = {{option, {true, {"job.toml", 8, 9}}}};
+  }
+  return strategy;
+}
+
+TEST(Host, KeepsNothingOfAPluginThatFailsHalfWay) {
+  for (const char* way : {"fails", "throws"}) {
+    EXPECT_FALSE(propose(job({halfway(way)}), test::toy_model({1}), kPath)) << way;
+
+    const auto proposals = propose(job({halfway(nullptr)}), test::toy_model({1}), kPath);
+
+    ASSERT_TRUE(proposals) << to_string(proposals.error());
+    EXPECT_EQ(proposals->at(0).claims.size(), 1U) << way;
+    EXPECT_EQ(proposals->at(0).directives.size(), 2U) << way;
+  }
+}
+
+TEST(Host, TakesNoProposalsWhereOneOfThePluginsFails) {
+  const auto proposals =
+      propose(job({halfway("fails"), strategy("observer", 9)}), test::toy_model({1}), kPath);
+
+  ASSERT_FALSE(proposals);
+  EXPECT_EQ(to_string(proposals.error()),
+            "job.toml:7:1: error: halfway: no more of this [halfway.half]");
+}
+
+TEST(Host, ProposesTheSameWhateverTheOrderOfFoldersAndTables) {
+  const std::string guests = GUEST_DIR, good = HOSTILE_DIR "/good";
+  const auto said = [&](const std::vector<std::string>& folders, bool reversed) {
+    std::vector<StrategyConfig> strategies{strategy("good", 3), halfway(nullptr)};
+    if (reversed) {
+      std::swap(strategies[0], strategies[1]);
+    }
+    const auto proposals =
+        propose(job(strategies), test::toy_model({1}), SearchPath{folders, false});
+    const auto order = sequence(proposals.value());
+    std::string text;
+    for (const Sequence::Step& step : order.value().steps) {
+      text += order->origins[step.origin].plugin + ": " + what_text(*step.directive) + '\n';
+    }
+    return text;
+  };
+
+  const std::string text = said({guests, good}, false);
+
+  EXPECT_EQ(text,
+            "halfway: tag {} FIRST=0\n"
+            "halfway: tag {} SECOND=0\n"
+            "good: place {} ranks=[0, 1] stream=compute\n");
+  EXPECT_EQ(said({good, guests}, false), text);
+  EXPECT_EQ(said({guests, good}, true), text);
+  EXPECT_EQ(said({good, guests}, true), text);
+}
+
+TEST(Host, RefusesAJobWithWhatAPluginConflictsWith) {
+  const Status status = check_strategies(
+      job({halfway(nullptr), strategy("observer", 9), strategy("loner", 12)}), kPath);
+
+  ASSERT_FALSE(status);
+  EXPECT_EQ(
+      to_string(status.error()),
+      "job.toml:12:1: error: plugin 'loner' conflicts with 'sight >= 2': it works in the dark "
+      "[plugin.conflict]\n"
+      "job.toml:9:1: note: which 'observer' provides");
+  EXPECT_TRUE(check_strategies(job({halfway(nullptr), strategy("loner", 12)}), kPath));
 }
 
 TEST(Host, NeedsNoPluginFolderWithoutStrategies) {
