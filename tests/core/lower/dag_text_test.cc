@@ -153,6 +153,31 @@ TEST(DagText, KeepsEverything) {
   }
 }
 
+TEST(DagText, KeepsFieldsThatNoDagHasToday) {
+  Lowered in = lowered(small_job());
+  BucketPolicy& policy = in.dag.policies[1];
+  policy.prefetch = 3;
+  policy.origin = 7;
+  policy.reduce_stream = "a \"stream\"\n";
+  policy.gather_stream = "";
+  policy.groups = {{{0}, {1}}, {}};
+  policy.expert_of = {{4, 5}, {}};
+  in.dag.programs[0].origin = 9;
+  in.dag.programs[1].streams[1].name = "another \\ name";
+  in.dag.chunk_sharding[1] = 6;
+  in.dag.nodes[0].origin = 5;
+  in.dag.nodes[3].microbatch = 12;
+
+  const Expected<Dag> dag = parse_dag(print(in.dag, in.model), in.model, "d.dag");
+
+  ASSERT_TRUE(dag) << to_string(dag.error());
+  expect_same(dag->nodes, in.dag.nodes);
+  expect_same(dag->policies, in.dag.policies);
+  expect_same(dag->programs, in.dag.programs);
+  EXPECT_EQ(dag->chunk_sharding, in.dag.chunk_sharding);
+  EXPECT_EQ(dag->programs[1].streams[1].name, in.dag.programs[1].streams[1].name);
+}
+
 TEST(DagText, NamesEachNodeDifferently) {
   for (const ShardedShape& shape : test::small_shapes()) {
     const Lowered in = lowered(test::sharded_job(shape));
