@@ -44,6 +44,9 @@ void check_tables(Report& report);
 // buckets and values say; so a plan that lost a task or a data edge is refused.
 void check_tasks(Report& report, const ModelFacts& facts);
 
+// plan.form: the size and kind of a program's buffers.
+void check_buffer_sizes(Report& report, const ModelFacts& facts, std::uint32_t program);
+
 // plan.cycle. False, with an error, if the order of streams and waits has a cycle.
 bool check_cycle(Report& report, std::uint32_t program, LocalOrder& order);
 
