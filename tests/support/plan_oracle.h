@@ -13,12 +13,6 @@ namespace piper::test {
 // What is wrong with the order of a plan whose tasks and accesses are right; "" if nothing.
 std::string find_fault(const Plan& plan);
 
-// Runs a period of a plan that trains, with the set of contributions (chunk, micro-batch, rank) in
-// place of each gradient: what is wrong with the sums that the updates use; "" if nothing. Each
-// must have every contribution of every rank that holds the same experts, once; a shard must be
-// combined with no other shard; and replicas must have the updated whole.
-std::string find_wrong_sum(const Plan& plan);
-
 // The most bytes that are live in any state that the program's streams and waits allow, over two
 // periods; nothing where there are too many states to look at.
 std::optional<std::int64_t> most_live_bytes(const Plan& plan, const ModelGraph& model,
