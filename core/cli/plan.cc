@@ -49,8 +49,8 @@ std::string title(const Config& config, const ModelGraph& model) {
 std::string facts(const Job& job, const Plan& plan) {
   return (plan.kind == Plan::Kind::train ? "train, " : "evaluate, ") +
          std::to_string(plan.microbatches) +
-         " micro-batches, strategies: " + strategies_text(job.config) + ", plan " +
-         hash(plan, job.model);
+         (plan.microbatches == 1 ? " micro-batch" : " micro-batches") +
+         ", strategies: " + strategies_text(job.config) + ", plan " + hash(plan, job.model);
 }
 
 // The program that --rank asks for; nothing where it does not.

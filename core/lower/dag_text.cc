@@ -294,8 +294,9 @@ class DagParser {
     dag_.chunk_split.assign(dag_.chunks.size(), false);
     dag_.chunk_sharding.assign(dag_.chunks.size(), Annotated::kNothing);
     if (in_.accept("split_backward")) {
-      for (const ChunkId chunk : list<ChunkId>("(", dag_.chunks.size(), "chunk")) {
-        dag_.chunk_split[index(chunk)] = true;
+      const std::vector<ChunkId> split = list<ChunkId>("(", dag_.chunks.size(), "chunk");
+      for (std::size_t i = 0; i < split.size() && in_.ok(); ++i) {
+        dag_.chunk_split[index(split[i])] = true;
       }
       in_.end_of_line();
     }

@@ -251,6 +251,18 @@ TEST(DagText, SurvivesDamage) {
   EXPECT_GT(accepted, 40u);
 }
 
+TEST(DagText, RefusesChunksThatAreNotThere) {
+  const ModelGraph model = test::toy_model();
+  const std::string text =
+      "piper-dag 1\ntrain world 1 microbatches 1 rows 1\ntag 0 layer\nsplit_backward "
+      "(4294967294)\n";
+
+  const Expected<Dag> dag = parse_dag(text, model, "d.dag");
+
+  ASSERT_FALSE(dag);
+  EXPECT_TRUE(dag.error().front().code.starts_with("dag."));
+}
+
 TEST(DagText, SaysWhereItIsWrong) {
   const Lowered in = lowered(small_job());
   const std::string text = print(in.dag, in.model);
