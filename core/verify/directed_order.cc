@@ -2,7 +2,9 @@
 // Found from the directives and the plan alone. Tasks of a stream are numbered in its order, so
 // "all of this group before all of that one" compares the largest number with the smallest.
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/verify/report.h"
@@ -22,6 +24,15 @@ class DirectedOrder {
         plan_(report.plan),
         annotated_(annotated),
         tasks_(plan_.chunks.size() * plan_.microbatches * kPasses, kNobody) {
+    if (annotated_.chains.empty() && annotated_.orders.empty()) {
+      return;
+    }
+    for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
+      all_chunks_.push_back(c);
+      for (const Tag& tag : plan_.chunks[c].tags) {
+        tagged_[{tag.name, tag.index}].push_back(c);
+      }
+    }
     for (const Program& program : plan_.programs) {
       for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
@@ -41,9 +52,7 @@ class DirectedOrder {
       }
     }
     for (const Annotated::Order& order : annotated_.orders) {
-      for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
-        check(order, p);
-      }
+      check(order);
     }
   }
 
@@ -139,50 +148,98 @@ class DirectedOrder {
     }
   }
 
-  bool selects(const Filter& filter, const Task& task) const {
-    static constexpr Op kOps[] = {Op::forward, Op::backward, Op::backward_input,
-                                  Op::backward_weight, Op::update};
-    if (!filter.passes.empty() &&
-        std::none_of(filter.passes.begin(), filter.passes.end(),
-                     [&](Pass pass) { return kOps[static_cast<std::size_t>(pass)] == task.op; })) {
-      return false;
-    }
+  bool selects(const Filter& filter, const Chunk& chunk) const {
     return std::all_of(filter.conditions.begin(), filter.conditions.end(),
                        [&](const Condition& condition) {
-                         if (condition.tag == "MB") {
-                           return condition.holds(true, task.microbatch);
-                         }
                          const std::optional<TagId> tag = annotated_.model.find_tag(condition.tag);
-                         for (const Tag& own : plan_.chunks[index(task.chunk)].tags) {
+                         for (const Tag& own : chunk.tags) {
                            if (tag && own.name == *tag) {
                              return condition.holds(true, own.index);
                            }
                          }
-                         return condition.holds(false, 0);
+                         return condition.tag == "MB" || condition.holds(false, 0);
                        });
   }
 
-  void check(const Annotated::Order& order, std::uint32_t program) {
-    Line line;
-    for (const std::vector<Filter>& group : order.groups) {
-      line.next_group();
-      for (std::uint32_t t = 0; t < plan_.programs[program].tasks.size(); ++t) {
-        const Task& task = plan_.programs[program].tasks[t];
-        const bool is_selected = task.op <= Op::backward_weight &&
-                                 std::any_of(group.begin(), group.end(), [&](const Filter& filter) {
-                                   return selects(filter, task);
-                                 });
-        if (is_selected && !report_.full()) {
-          after(line.before, t, program, order.origin);
-          latest(line.now, t);
+  // The chunks that a filter may select: those with a tag that must be equal, or all.
+  const std::vector<std::uint32_t>& candidates(const Filter& filter) const {
+    static const std::vector<std::uint32_t> nothing;
+    for (const Condition& condition : filter.conditions) {
+      const std::optional<TagId> tag = annotated_.model.find_tag(condition.tag);
+      if (tag && condition.kind == Condition::Kind::equals) {
+        const auto known = tagged_.find({*tag, condition.values[0]});
+        return known == tagged_.end() ? nothing : known->second;
+      }
+    }
+    return all_chunks_;
+  }
+
+  // Calls visit(program, task) for all that the filter selects. An order may have as many groups as
+  // there are tasks, so it looks at little else.
+  template <typename Visit>
+  void for_each_selected(const Filter& filter, Visit visit) const {
+    static constexpr std::pair<Pass, Op> kOps[] = {{Pass::forward, Op::forward},
+                                                   {Pass::backward, Op::backward},
+                                                   {Pass::backward_input, Op::backward_input},
+                                                   {Pass::backward_weight, Op::backward_weight}};
+    std::uint32_t first = 0, end = plan_.microbatches;
+    for (const Condition& condition : filter.conditions) {
+      if (condition.tag == "MB" && condition.kind == Condition::Kind::equals) {
+        first = std::min(end, condition.values[0]);
+        end = std::min(end, first + 1);
+      }
+    }
+    const auto has_microbatch = [&](std::uint32_t m) {
+      return std::all_of(filter.conditions.begin(), filter.conditions.end(),
+                         [&](const Condition& c) { return c.tag != "MB" || c.holds(true, m); });
+    };
+    for (const std::uint32_t c : candidates(filter)) {
+      if (!selects(filter, plan_.chunks[c])) {
+        continue;
+      }
+      for (const auto& [pass, op] : kOps) {
+        if (!filter.passes.empty() &&
+            std::find(filter.passes.begin(), filter.passes.end(), pass) == filter.passes.end()) {
+          continue;
+        }
+        for (std::uint32_t m = first; m < end; ++m) {
+          const std::uint32_t task = tasks_[key(c, m, op)];
+          if (task != kNobody && has_microbatch(m)) {
+            visit(plan_.chunks[c].program, task);
+          }
         }
       }
+    }
+  }
+
+  void check(const Annotated::Order& order) {
+    std::vector<Line> lines(plan_.programs.size());
+    std::vector<std::uint32_t> touched;  // programs
+    for (const std::vector<Filter>& group : order.groups) {
+      for (const Filter& filter : group) {
+        for_each_selected(filter, [&](std::uint32_t program, std::uint32_t task) {
+          Line& line = lines[program];
+          if (line.now == kNobody) {
+            touched.push_back(program);
+          }
+          if (!report_.full()) {
+            after(line.before, task, program, order.origin);
+          }
+          latest(line.now, task);
+        });
+      }
+      for (const std::uint32_t program : touched) {
+        lines[program].next_group();
+      }
+      touched.clear();
     }
   }
 
   Report& report_;
   const Plan& plan_;
   const Annotated& annotated_;
+  std::vector<std::uint32_t> all_chunks_;
+  std::map<std::pair<TagId, std::uint32_t>, std::vector<std::uint32_t>> tagged_;  // chunks
   std::vector<std::uint32_t> tasks_;  // by chunk, micro-batch and pass: the task, or kNobody
 };
 
