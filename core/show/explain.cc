@@ -136,7 +136,8 @@ class Explainer {
   std::string name(TaskId task) const { return name(program_.task(task)); }
 
   static std::string from(const Provenance& origin) {
-    return origin.plugin + (origin.where.known() ? " (" + to_string(origin.where) + ")" : "");
+    return origin.plugin + (origin.name.empty() ? "" : " '" + origin.name + "'") +
+           (origin.where.known() ? " (" + to_string(origin.where) + ")" : "");
   }
 
   std::string from(std::uint32_t origin) const {
@@ -249,6 +250,10 @@ class Explainer {
                          communicator.stream + "'" +
                          (is_pair ? "" : " of ranks " + listed(communicator.ranks)) +
                          (task_.bytes == Affine{} ? "" : ", " + bytes_text(task_.bytes)));
+    }
+    if (task_.overlap != 0) {
+      line("stream", "overlap group " + std::to_string(task_.overlap) +
+                         ": interleaved with its other members by the cost model");
     }
     if (task_.op <= Op::backward_weight) {
       order();

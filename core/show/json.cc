@@ -79,6 +79,9 @@ class PlanJson {
 
   void origin(const Provenance& origin) {
     out_.field("plugin", origin.plugin);
+    if (!origin.name.empty()) {
+      out_.field("name", origin.name);
+    }
     if (origin.where.known()) {
       out_.field("file", origin.where.file).field("line", origin.where.line);
       out_.field("column", origin.where.column);
