@@ -53,6 +53,11 @@ Expected<CheckedJob> check_job(const CommandLine& line) {
   CheckedJob job;
   PIPER_ASSIGN(job.config, load_config(line.job, line.overrides));
   PIPER_ASSIGN(job.said, read_directives(job.config));
+  for (const Directive& directive : job.said.directives) {
+    if (const auto* split = std::get_if<SplitDirective>(&directive.what)) {
+      job.config.training.microbatches = split->n;  // strategies see what the job says
+    }
+  }
   PIPER_ASSIGN(job.plugins, plugin_search_path(line.plugin_directories, line.allow_unsafe_plugins));
   Diagnostics warnings;
   const Status checked = check_strategies(job.config, job.plugins, &warnings);

@@ -253,6 +253,17 @@ TEST_F(Program, PlansTheSameBytesInEveryOrderOfTables) {
   EXPECT_EQ(plans.begin()->find("job.toml"), std::string::npos);
 }
 
+TEST_F(Program, TellsStrategiesOfTheJobsOwnSplit) {
+  const std::string split = "[[directive]]\nop = \"split\"\nn = 4\n";
+  const Ended by_key =
+      run({"plan", write("key.toml", graph_job()), "--format", "csv", "--training.microbatches=4"});
+  const Ended by_table = run({"plan", write("table.toml", graph_job() + split), "--format", "csv"});
+
+  EXPECT_EQ(by_table.status, 0) << by_table.err;
+  EXPECT_NE(by_table.out.find("0F3"), std::string::npos) << by_table.out;
+  EXPECT_EQ(by_table.out, by_key.out);
+}
+
 TEST_F(Program, ChecksTheSchedulesOfTheOriginalPiperWithoutARuntime) {
   int jobs = 0;
   for (const auto& entry : fs::directory_iterator(PIPER_SOURCE_DIR "/examples/upstream")) {

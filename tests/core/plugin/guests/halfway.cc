@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-static void plan(piper::sdk::Job &job) {
+static void plan(piper::sdk::Job& job) {
   using piper::sdk::Filter;
   job.claim_split();
   job.tag(Filter(), "FIRST", 0);
