@@ -234,7 +234,10 @@ std::string print(const Annotated& dag) {
                 : "";
     text +=
         dag.sharding[r] != Annotated::kNothing ? " sharded " + std::to_string(dag.sharding[r]) : "";
-    text += dag.split_backward[r] ? " split_backward" : "";
+    if (const auto& split = dag.split_backward[r]; !split.empty()) {
+      text += " split_backward";
+      text += split.size() < dag.microbatches ? " MB " + list(split) : "";
+    }
     text += "\n";
   }
   for (std::uint32_t s = 0; s < dag.shardings.size(); ++s) {

@@ -52,7 +52,8 @@ struct Annotated {
   std::vector<std::vector<Placement>> placements;  // by RegionId
   std::vector<std::uint32_t> replication;          // by RegionId: index into replications
   std::vector<std::uint32_t> sharding;             // by RegionId: index into shardings, or kNothing
-  std::vector<bool> split_backward;                // by RegionId
+  // By RegionId: the micro-batches whose backward is split, ascending.
+  std::vector<std::vector<std::uint32_t>> split_backward;
   std::map<std::pair<RegionId, TagId>, std::uint32_t> tag_origin;  // of tags that directives gave
   std::vector<bool> distinguishing;  // by TagId: regions that differ in it are never fused
 

@@ -1,5 +1,6 @@
 // B becomes BI (gradients of inputs) and BW (gradients of parameters).
 //     region 3 PP=0               ->   region 3 PP=0 split_backward
+// A filter may name micro-batches: the others keep their B.
 // Runs after tag, before place. Regions that differ in it are never fused. Errors: those of
 // select_regions.
 #pragma once

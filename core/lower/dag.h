@@ -94,7 +94,8 @@ struct Dag {
   std::vector<bool> wants_gradient;          // by ValueId: differentiable, and leads to the loss
   std::vector<std::vector<Use>> uses;        // by ValueId, ascending
   std::vector<std::vector<ChunkId>> makers;  // by ValueId: chunks that compute it; none for inputs
-  std::vector<bool> chunk_split;             // by ChunkId: B is BI and BW
+  // By ChunkId: the micro-batches in which B is BI and BW, ascending.
+  std::vector<std::vector<std::uint32_t>> chunk_split;
   std::vector<std::uint32_t>
       chunk_sharding;  // by ChunkId: its experts' ShardDirective, or kNothing
   std::vector<DagProgram> programs;

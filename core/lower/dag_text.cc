@@ -74,15 +74,12 @@ class DagPrinter {
   }
 
   void chunks() {
-    std::vector<std::uint32_t> split;
     for (std::uint32_t c = 0; c < dag_.chunk_split.size(); ++c) {
-      if (dag_.chunk_split[c]) {
-        split.push_back(c);
+      if (!dag_.chunk_split[c].empty()) {
+        number("split_backward ", c);
+        numbers(" microbatches (", dag_.chunk_split[c]);
+        text_ += '\n';
       }
-    }
-    if (!split.empty()) {
-      numbers("split_backward (", split);
-      text_ += '\n';
     }
     for (std::uint32_t c = 0; c < dag_.chunk_sharding.size(); ++c) {
       if (dag_.chunk_sharding[c] != Annotated::kNothing) {
@@ -291,12 +288,14 @@ class DagParser {
   }
 
   void chunks() {
-    dag_.chunk_split.assign(dag_.chunks.size(), false);
+    dag_.chunk_split.assign(dag_.chunks.size(), {});
     dag_.chunk_sharding.assign(dag_.chunks.size(), Annotated::kNothing);
-    if (in_.accept("split_backward")) {
-      const std::vector<ChunkId> split = list<ChunkId>("(", dag_.chunks.size(), "chunk");
-      for (std::size_t i = 0; i < split.size() && in_.ok(); ++i) {
-        dag_.chunk_split[index(split[i])] = true;
+    while (in_.ok() && in_.accept("split_backward")) {
+      const std::uint32_t chunk = number_below(dag_.chunks.size(), "chunk");
+      in_.expect("microbatches");
+      std::vector<std::uint32_t> split = list<std::uint32_t>("(", dag_.microbatches, "micro-batch");
+      if (in_.ok()) {
+        dag_.chunk_split[chunk] = std::move(split);
       }
       in_.end_of_line();
     }

@@ -2,7 +2,7 @@
 //
 //     piper-dag 1
 //     (the tables of a plan: see plan/text.h)
-//     split_backward (0, 1)
+//     split_backward 0 microbatches (0, 1)
 //     sharded 3 by 0
 //     value 3 gradient makers (0) uses (1:0)
 //     policy 0 origin 2 prefetch 1 reduce "reduce" gather "gather"

@@ -55,10 +55,14 @@ class Expander {
         if (!dag().trains() || !dag().chunk(c).has_backward) {
           continue;
         }
-        const bool split = dag().chunk_split[index(c)];
-        nodes.backward = add_pass(c, split ? Op::backward_input : Op::backward);
-        if (split) {
-          nodes.weight = add_pass(c, Op::backward_weight);
+        nodes.backward = add_pass(c, Op::backward);
+        for (const std::uint32_t m : dag().chunk_split[index(c)]) {
+          Node weight = dag().node(offset(nodes.backward, position_of(dag().chunk(c), m)));
+          dag().nodes[index(nodes.backward) + position_of(dag().chunk(c), m)].op =
+              Op::backward_input;
+          weight.op = Op::backward_weight;
+          const NodeId id = dag().add(weight);
+          nodes.weight = valid(nodes.weight) ? nodes.weight : id;
         }
       }
     }
@@ -78,8 +82,9 @@ class Expander {
       if (valid(nodes.backward)) {
         add_edges(nodes.forward, chunk, nodes.backward, chunk);
       }
-      if (valid(nodes.weight)) {
-        add_edges(nodes.backward, chunk, nodes.weight, chunk);
+      for (const std::uint32_t m : valid(nodes.weight) ? dag().chunk_split[c] : kNone) {
+        dag().add_edge(offset(nodes.backward, position_of(chunk, m)),
+                       weight_node(dag(), nodes, ChunkId{c}, m));
       }
       for (const ValueId input : chunk.inputs) {
         for (const ChunkId maker : dag().makers[index(input)]) {
@@ -111,11 +116,26 @@ class Expander {
     }
   }
 
+  inline static const std::vector<std::uint32_t> kNone;
+
   const Annotated& annotated_;
   Expanded out_;
 };
 
 }  // namespace
+
+NodeId weight_node(const Dag& dag, const ChunkNodes& nodes, ChunkId chunk, std::uint32_t m) {
+  const std::vector<std::uint32_t>& split = dag.chunk_split[index(chunk)];
+  if (!valid(nodes.weight)) {
+    return none<NodeId>();
+  }
+  const auto at = split.size() == dag.microbatches
+                      ? split.begin() + m
+                      : std::lower_bound(split.begin(), split.end(), m);
+  return at != split.end() && *at == m
+             ? offset(nodes.weight, static_cast<std::uint32_t>(at - split.begin()))
+             : none<NodeId>();
+}
 
 Expected<Expanded> expand(Dag tables, const Annotated& annotated) {
   return Expander(std::move(tables), annotated).run();

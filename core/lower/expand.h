@@ -20,13 +20,17 @@ struct Flow {
   bool gradient = false;  // from user's backward to maker's; else from maker's forward to user's
 };
 
-// Where a chunk's nodes are: the i-th micro-batch that it runs is node first + i.
+// Where a chunk's nodes are: the i-th micro-batch that it runs is node first + i, of `weight` the
+// i-th of Dag::chunk_split.
 struct ChunkNodes {
   NodeId forward = none<NodeId>(), backward = none<NodeId>(), weight = none<NodeId>();
 };
 inline NodeId offset(NodeId first, std::uint32_t i) {
   return NodeId{index(first) + i};
 }
+
+// The node that computes the weight gradients of micro-batch m alone; none where B does.
+NodeId weight_node(const Dag& dag, const ChunkNodes& nodes, ChunkId chunk, std::uint32_t m);
 
 struct Expanded {
   Dag dag;

@@ -67,8 +67,7 @@ class Fuser {
   // What distinguishes regions that are never fused, as numbers.
   std::vector<std::uint32_t> kind_of(RegionId id) const {
     const Region& region = model_.region(id);
-    std::vector<std::uint32_t> kind{annotated_.split_backward[index(id)] ? 1U : 0U,
-                                    annotated_.replication[index(id)],
+    std::vector<std::uint32_t> kind{split_of(id), annotated_.replication[index(id)],
                                     annotated_.sharding[index(id)], block_[index(id)]};
     for (const Annotated::Placement& place : annotated_.placements[index(id)]) {
       kind.push_back(place.ranks.ranks.front());
@@ -86,6 +85,24 @@ class Fuser {
       kind.insert(kind.end(), {0xffffffff, index(tag.name), tag.index});
     }
     return kind;
+  }
+
+  // The number of the set of micro-batches in which the region's backward is split.
+  std::uint32_t split_of(RegionId id) const {
+    const auto& split = annotated_.split_backward;
+    const auto first = std::find(split.begin(), split.end(), split[index(id)]);
+    return static_cast<std::uint32_t>(first - split.begin());
+  }
+
+  std::vector<std::uint32_t> split_microbatches(RegionId id, const Chunk& chunk) const {
+    const std::vector<std::uint32_t>& split = annotated_.split_backward[index(id)];
+    if (chunk.microbatches.empty()) {
+      return split;
+    }
+    std::vector<std::uint32_t> own;
+    std::set_intersection(split.begin(), split.end(), chunk.microbatches.begin(),
+                          chunk.microbatches.end(), std::back_inserter(own));
+    return own;
   }
 
   // The one group that makes everything `region` reads, if the region may join it: no reader of
@@ -171,7 +188,7 @@ class Fuser {
           chunk.microbatches = std::move(microbatches);
         }
         fill(chunk);
-        dag_.chunk_split.push_back(annotated_.split_backward[index(group.front())]);
+        dag_.chunk_split.push_back(split_microbatches(group.front(), chunk));
         dag_.chunk_sharding.push_back(annotated_.sharding[index(group.front())]);
         chunk.experts = dag_.chunk_sharding.back() != Annotated::kNothing;
         if (chunk.experts) {

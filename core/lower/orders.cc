@@ -92,25 +92,27 @@ class Orders {
         return refuse("this place does not run that micro-batch of the stage");
       }
       const std::uint32_t at = position_of(chunk, action.microbatch);
-      const auto add = [&](NodeId first) {
-        if (valid(first)) {
-          found.push_back(offset(first, at));
+      const auto add = [&](NodeId node) {
+        if (valid(node)) {
+          found.push_back(node);
         }
       };
+      const auto each = [&](NodeId first) { return valid(first) ? offset(first, at) : first; };
+      const NodeId weight = weight_node(dag_, nodes, piece, action.microbatch);
       switch (action.pass) {
         case Pass::forward:
-          add(nodes.forward);
+          add(each(nodes.forward));
           break;
         case Pass::backward:
-          add(nodes.weight);  // reversed below: BI runs before BW
-          add(nodes.backward);
+          add(weight);  // reversed below: BI runs before BW
+          add(each(nodes.backward));
           break;
         case Pass::backward_input:
         case Pass::backward_weight:
-          if (!dag_.chunk_split[index(piece)]) {
+          if (valid(nodes.backward) && !valid(weight)) {
             return refuse("the stage's backward is not split (split_backward)");
           }
-          add(action.pass == Pass::backward_input ? nodes.backward : nodes.weight);
+          add(action.pass == Pass::backward_input ? each(nodes.backward) : weight);
           break;
         case Pass::update:
           return refuse("updates are not ordered by a chain");
@@ -235,14 +237,21 @@ class Orders {
       const std::uint32_t count = runs(dag_, chunk);
       const std::uint32_t begin = chunk.microbatches.empty() ? low : 0;
       const std::uint32_t end = chunk.microbatches.empty() ? high : count;
-      for (const NodeId first : {nodes.forward, nodes.backward, nodes.weight}) {
-        if (!valid(first) || !passes(filter, dag_.node(first).op)) {
-          continue;
+      const auto add = [&](NodeId node) {
+        if (valid(node) && passes(filter, dag_.node(node).op)) {
+          found.push_back(node);
         }
-        for (std::uint32_t i = begin; i < end; ++i) {
+      };
+      for (const NodeId first : {nodes.forward, nodes.backward}) {
+        for (std::uint32_t i = begin; i < end && valid(first); ++i) {
           if (wanted(microbatch_at(chunk, i))) {
-            found.push_back(offset(first, i));
+            add(offset(first, i));
           }
+        }
+      }
+      for (std::uint32_t i = begin; i < end && valid(nodes.weight); ++i) {
+        if (const std::uint32_t m = microbatch_at(chunk, i); wanted(m)) {
+          add(weight_node(dag_, nodes, id, m));
         }
       }
     }

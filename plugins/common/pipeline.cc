@@ -1,6 +1,7 @@
 #include "pipeline.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "partition.h"
 
@@ -87,12 +88,15 @@ void tag_stages(Job& job, std::uint32_t stages) {
   }
 }
 
-// The stages that a row computes with I and W.
-std::vector<bool> split_stages(const std::vector<Row>& rows, std::uint32_t stages) {
-  std::vector<bool> split(stages);
+// By stage: the micro-batches that a row computes with I and W.
+std::vector<std::vector<std::uint32_t>> split_microbatches(const std::vector<Row>& rows,
+                                                           std::uint32_t stages) {
+  std::vector<std::vector<std::uint32_t>> split(stages);
   for (const Row& row : rows) {
     for (const piper_action& action : row.actions()) {
-      split[action.stage] = split[action.stage] || action.pass == PIPER_BACKWARD_INPUT;
+      if (action.pass == PIPER_BACKWARD_INPUT) {
+        split[action.stage].push_back(action.microbatch);
+      }
     }
   }
   return split;
@@ -151,13 +155,15 @@ void propose(Job& job, const Homes& homes, const std::vector<Row>& rows) {
   job.claim_order();
   const auto stages = static_cast<std::uint32_t>(homes.rank.size());
   tag_stages(job, stages);
-  const std::vector<bool> split = split_stages(rows, stages);
+  const auto split = split_microbatches(rows, stages);
   const auto ranks = [&](std::uint32_t rank) { return job.at({{axis.name, rank}}); };
   for (std::uint32_t stage = 0; stage < stages; ++stage) {
     const Filter filter = Filter().equals("PP", stage);
     const std::uint32_t rank = homes.rank[stage];
-    if (split[stage]) {
+    if (split[stage].size() == job.microbatches()) {
       job.split_backward(filter);
+    } else if (!split[stage].empty()) {
+      job.split_backward(Filter(filter).in("MB", split[stage]));
     }
     if (homes.both_ways) {
       const std::uint32_t all = job.microbatches(), half = all / 2;
