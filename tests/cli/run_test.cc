@@ -23,25 +23,28 @@ class Run : public ::testing::Test {
       std::ofstream(folder_ / "text" / std::to_string(document))
           << std::string(100, static_cast<char>('a' + document));
     }
-    std::ofstream(folder_ / "job.toml") << R"([model]
-layers = 2
+    write_job(2, R"(pp = 2
+[[strategy]]
+plugin = "interleaved1f1b"
+)");
+  }
+  ~Run() override { fs::remove_all(folder_); }
+
+  void write_job(int layers, const std::string& mesh_and_strategies) const {
+    std::ofstream(folder_ / "job.toml") << "[model]\nlayers = " << layers << R"(
 dim = 8
 heads = 2
 ffn = 16
 vocab = 257
-[mesh]
-pp = 2
 [training]
 dataset_path = "text/*"
 seq_len = 8
 global_batch_size = 6
 microbatches = 3
 steps = 4
-[[strategy]]
-plugin = "interleaved1f1b"
-)";
+[mesh]
+)" << mesh_and_strategies;
   }
-  ~Run() override { fs::remove_all(folder_); }
 
   Ended run(std::vector<std::string> arguments, const std::string& interrupt_at = "") const {
     arguments.insert(arguments.begin() + 1, "job.toml");
@@ -93,6 +96,57 @@ TEST_F(Run, EndsWithStatusOneWhereParityIsNotMet) {
 
   EXPECT_EQ(verified.status, 1) << verified.out << verified.err;
   EXPECT_EQ(verified.err, "");
+}
+
+// Four stages in a V with split backward and overlap groups: no plugin says any of it.
+TEST_F(Run, ComparesAJobOfDirectiveTablesWithOneDevice) {
+  write_job(4, R"(pp = 2
+[[directive]]
+op = "tag"
+filter = {}
+name = "PP"
+parts = 4
+by = "count"
+[[directive]]
+op = "place"
+filter = { PP = [0, 3] }
+ranks = { pp = 0 }
+[[directive]]
+op = "place"
+filter = { PP = [1, 2] }
+ranks = { pp = 1 }
+[[directive]]
+op = "split_backward"
+filter = { PP = "0..1" }
+[[directive]]
+op = "order"
+ranks = [0]
+actions = "0F0 0F1 3F0 3B0 (0F2;3F1) 0I0 3B1 0W0 3F2 3B2 0B1 0I2 0W2"
+)");
+
+  const Ended verified = run({"verify", "--training.dtype=float64", "--optimizer.name=sgd"});
+
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
+TEST_F(Run, RefusesAPlanThatTheRuntimeCannotRunWhereCheckOnlyWarns) {
+  write_job(2, R"(dp = 2
+[[directive]]
+op = "replicate"
+filter = {}
+shard_optimizer = true
+)");
+
+  const Ended checked = run({"check"});
+  const Ended trained = run({"train"});
+
+  const std::string what = "job.toml:15:1: error: job: this version of the runtime cannot run ";
+  EXPECT_EQ(trained.status, 2);
+  EXPECT_EQ(trained.out, "");
+  EXPECT_TRUE(trained.err.starts_with(what + "reduce_scatter of bucket ")) << trained.err;
+  EXPECT_TRUE(trained.err.ends_with("[runtime.unsupported]\n")) << trained.err;
+  EXPECT_EQ(checked.status, 0) << checked.err;
+  EXPECT_EQ(replace_all(checked.err, ": warning: ", ": error: "), trained.err);
 }
 
 }  // namespace

@@ -36,6 +36,12 @@ TEST(CheckPlan, RefusesExperts) {
             "and 7 more) [runtime.unsupported]");
 }
 
+TEST(CheckPlan, RefusesExpertsOnOneDevice) {
+  const std::string text = refusal({.pp = 1, .dp = 1, .microbatches = 1, .zero = 0, .ep = 1});
+
+  EXPECT_NE(text.find("cannot run all_to_all"), std::string::npos) << text;
+}
+
 TEST(CheckPlan, RefusesAReductionOverSeveralGroups) {
   const std::string text = refusal({.pp = 1, .dp = 4, .microbatches = 1, .zero = 1, .hybrid = 2});
 
