@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <stdexcept>
 
 namespace zerobubble {
 namespace {
@@ -79,9 +80,12 @@ class Squeeze {
 
   std::vector<Row> run() {
     const std::size_t actions = 3 * std::size_t{shape_.stages()} * shape_.microbatches;
-    for (std::size_t written = 0; written < actions; ++slot_) {
+    for (std::size_t written = 0, before = 0; written < actions; ++slot_, before = written) {
       for (Rank& rank : ranks_) {
         written += step(rank) ? 1 : 0;
+      }
+      if (written == before) {
+        throw std::logic_error("zerobubble: no rank can go on within this memory");
       }
     }
     std::vector<Row> rows;
