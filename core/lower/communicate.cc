@@ -183,6 +183,7 @@ class Lowering {
     }
     std::sort(with_loss.begin(), with_loss.end());
     with_loss.erase(std::unique(with_loss.begin(), with_loss.end()), with_loss.end());
+    counts_.assign(programs(), none<NodeId>());
     Node count;
     count.op = Op::token_count;
     const NodeId first = add_collective(dag_, count, with_loss, everyone(with_loss, "scalar"));
@@ -190,8 +191,13 @@ class Lowering {
       dag_.add_edge(inputs[with_loss[i]], offset(first, i));
       for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
         const Chunk& chunk = dag_.chunks[c];
-        if (chunk.has_loss && chunk.program == with_loss[i] && valid(nodes_[c].backward)) {
+        if (!chunk.has_loss || chunk.program != with_loss[i]) {
+          continue;
+        }
+        if (valid(nodes_[c].backward)) {
           add_edges_to(offset(first, i), nodes_[c].backward, chunk);
+        } else {
+          counts_[chunk.program] = offset(first, i);
         }
       }
     }
@@ -232,6 +238,9 @@ class Lowering {
     const NodeId first = add_collective(dag_, report, all_programs(),
                                         everyone(all_programs(), "compute"), Stream::Kind::compute);
     for (std::uint32_t p = 0; p < programs(); ++p) {
+      if (valid(counts_[p])) {
+        dag_.add_edge(counts_[p], offset(first, p));
+      }
       order_[p].push_back(offset(first, p));
     }
   }
@@ -242,6 +251,8 @@ class Lowering {
   std::vector<std::vector<NodeId>> order_;  // by program: its compute stream
   const ModelGraph& model_;
   const std::uint32_t receive_distance_;
+  // By program: its count of tokens, where no backward comes after it but only the report.
+  std::vector<NodeId> counts_;
   std::vector<std::uint32_t> position_;  // by NodeId of compute: where in it
 };
 

@@ -1,11 +1,13 @@
 // Random jobs: what the planner plans, the verifier proves and the symbolic run confirms. A refusal
 // with a diagnostic of the planner is fine; a plan that the verifier refuses is not.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <string>
 
@@ -60,7 +62,16 @@ Verdict judge_apart(const JobSpec& spec) {
   PIPER_CHECK(child >= 0, "no process");
   if (child == 0) {
     close(ends[0]);
-    const Verdict verdict = judge(spec);
+    // What takes far too long or too much memory is a fault, too.
+    alarm(60);
+    const rlimit most{std::uint64_t{4} << 30, std::uint64_t{4} << 30};
+    setrlimit(RLIMIT_AS, &most);
+    Verdict verdict;
+    try {
+      verdict = judge(spec);
+    } catch (const std::exception& error) {
+      verdict.fault = error.what();
+    }
     const std::string text = (verdict.is_refused ? "r" : "-") + verdict.code + '\n' + verdict.fault;
     const bool is_written =
         write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
