@@ -205,6 +205,10 @@ class Corpus {
         add(spec);
       }
     }
+    JobSpec frozen = chain(1, 2, 2, 1, 2);  // nothing is trained
+    frozen.has_tied_head = frozen.has_frozen_embedding = frozen.is_analytical = true;
+    frozen.layers[0].frozen = frozen.layers[1].frozen = true;
+    add(frozen);
   }
 
   void filters() {
