@@ -89,6 +89,27 @@ TEST_P(EverySchedule, TakesTiedAndFrozenParametersUnevenStagesAndReplicas) {
   EXPECT_EQ(problem(job, frozen), "");
 }
 
+// One message for each value and gradient that crosses ranks, and no other.
+TEST_P(EverySchedule, SendsWhatCrossesRanks) {
+  const ModelGraph model = test::toy_model({.layers = 24});
+  const test::PluginJob job = job_of(GetParam(), 4, 8);
+  const auto proposals = test::propose(job, model);
+  ASSERT_TRUE(proposals);
+  const std::uint32_t copies = std::string(GetParam().schedule) == "dualpipe" ? 2 : 1;
+  const std::uint32_t stages = 4 * GetParam().stages_per_rank / copies;
+
+  const auto plans = plan(test::config_of(job), model, *proposals);
+
+  ASSERT_TRUE(plans);
+  std::uint32_t sends = 0;
+  for (const Program& program : plans->train.programs) {
+    for (const Task& task : program.tasks) {
+      sends += task.op == Op::send ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(sends, test::run_at_unit_cost(test::rows_of(proposals->at(0)), stages, 8).messages);
+}
+
 std::string name_of(const testing::TestParamInfo<Case>& parameter) {
   return std::string(parameter.param.schedule) + "_" +
          std::to_string(parameter.param.stages_per_rank);
