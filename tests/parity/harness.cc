@@ -12,7 +12,6 @@
 #include "core/pipeline.h"
 #include "core/plugin/host.h"
 #include "runtime/data/loader.h"
-#include "runtime/model/build.h"
 
 namespace piper::testing {
 namespace {
@@ -20,10 +19,9 @@ namespace {
 std::string toml(const Case& c) {
   std::string text = "[model]\n";
   if (c.model.empty()) {
-    text +=
-        "name = \"qwen3\"\nlayers = 4\ndim = 16\nheads = 2\nkv_heads = 1\nhead_dim = 8\nffn = 24\n"
-        "vocab = " +
-        std::to_string(kVocab) + "\ntied = " + (c.tied ? "true" : "false") + '\n';
+    text += "name = \"qwen3\"\nlayers = " + std::to_string(c.layers) +
+            "\ndim = 16\nheads = 2\nkv_heads = 1\nhead_dim = 8\nffn = 24\nvocab = " +
+            std::to_string(kVocab) + "\ntied = " + (c.tied ? "true" : "false") + '\n';
   }
   for (const std::string& line : c.model) {
     text += line + '\n';
@@ -52,7 +50,10 @@ std::string toml(const Case& c) {
     text += section + '\n';
   }
   if (c.pp > 1) {
-    text += "[[strategy]]\nplugin = \"interleaved1f1b\"\nschedule = \"" + c.schedule + "\"\n";
+    text += "[[strategy]]\nplugin = \"" + c.plugin + "\"\nschedule = \"" + c.schedule + "\"\n";
+    if (c.stages_per_rank > 0) {
+      text += "stages_per_rank = " + std::to_string(c.stages_per_rank) + '\n';
+    }
   }
   return text;
 }
@@ -82,14 +83,17 @@ std::int64_t Case::global_rows() const {
 std::string to_string(const Case& c) {
   return "pp " + std::to_string(c.pp) + " dp " + std::to_string(c.dp) + " microbatches " +
          std::to_string(c.microbatches) + " rows " + std::to_string(c.global_rows()) + ' ' +
-         c.schedule + ' ' + c.dtype + ' ' + c.optimizer + (c.tied ? " tied" : " untied");
+         c.schedule + (c.stages_per_rank > 0 ? " of " + std::to_string(c.stages_per_rank) : "") +
+         ' ' + c.dtype + ' ' + c.optimizer + (c.tied ? " tied" : " untied") +
+         (c.freeze.empty() ? "" : " freeze " + c.freeze.front());
 }
 
-Expected<Job> make_job(const Case& c) {
+Expected<Job> make_job(const Case& c, ModelFunction model) {
   const JobFile file(toml(c));
   Job job;
   PIPER_ASSIGN(job.config, load_config(file.path(), {}));
-  PIPER_ASSIGN(LiveModel live, build_model(job.config, /*measure=*/true));
+  PIPER_ASSIGN(LiveModel live, model != nullptr ? build_model(job.config, model, /*measure=*/true)
+                                                : build_model(job.config, /*measure=*/true));
   job.model = std::move(live.graph);
   PIPER_ASSIGN(const SearchPath plugins, plugin_search_path({PIPER_PLUGIN_DIR}));
   PIPER_ASSIGN(const std::vector<Proposal> proposals, propose(job.config, job.model, plugins));

@@ -10,6 +10,7 @@
 #include "core/base/diagnostic.h"
 #include "core/runtime_interface.h"
 #include "runtime/exec/engine.h"
+#include "runtime/model/build.h"
 #include "runtime/train/verify.h"
 
 namespace piper::testing {
@@ -17,9 +18,11 @@ namespace piper::testing {
 struct Case {
   std::uint32_t pp = 1, dp = 1, microbatches = 1;
   std::int64_t rows = 0;  // 0: a number that neither dp nor the micro-batches divide
-  std::string schedule = "1f1b";
+  std::string plugin = "interleaved1f1b", schedule = "1f1b";
+  std::uint32_t stages_per_rank = 0;  // 0: the schedule's default
   std::string dtype = "float64";
   bool tied = false;
+  std::uint32_t layers = 4;
   std::string optimizer = "sgd";  // or "adamw"
   double max_norm = 0;
   std::vector<std::string> freeze;
@@ -34,9 +37,10 @@ std::string to_string(const Case& c);
 
 // Loads, captures, runs the strategy and plans. Two micro-batches of a rank, or of two ranks, never
 // have the same number of rows or counted labels if it can be helped.
-Expected<Job> make_job(const Case& c);
+// The model may be one that is not looked up by name.
+Expected<Job> make_job(const Case& c, ModelFunction model = nullptr);
 
-// A small Qwen3 that no size divides evenly: 4 layers, vocabulary 37.
+// The small Qwen3 is one that no size divides evenly.
 inline constexpr std::int64_t kVocab = 37;
 
 // Tokens from a generator keyed by the step; row r of the batch ignores another number of labels
