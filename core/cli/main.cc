@@ -101,6 +101,7 @@ Exit run(std::vector<std::string> arguments) {
   add_plan(program, line);
   add_check(program, line);
   add_capture(program, line);
+  add_simulate(program, line);
   add_verify(program, line);
   add_plugins(program, line);
 

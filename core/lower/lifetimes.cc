@@ -1,6 +1,8 @@
 #include "core/lower/lifetimes.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <queue>
@@ -10,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t kFreeSlack =
     1;  // compute tasks after the first that could free what was sent
-constexpr std::uint32_t kSlotSlack = 1;  // slots more than the timeline needs
 constexpr std::uint32_t kNoTask = 0xffffffff;
 
 // Whether what the operation allocates goes into the arena: received values, gathered parameters.
@@ -98,11 +99,10 @@ class Chooser {
     }
   }
 
-  // Slots for received values, by size: an allocation takes one that is free on the timeline, the
-  // longest-free first.
+  // Slots for received values and gathered parameters. What grows with the rows has slots of its
+  // own.
   void choose_slots() {
-    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>>
-        sizes;  // bytes -> buffers, by alloc
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>> kinds;  // by alloc
     for (const std::uint32_t t : timeline_) {
       if (!has_known_size(program_.tasks[t].op)) {
         continue;
@@ -110,48 +110,86 @@ class Chooser {
       for (const BufferId id : program_.writes_of(program_.tasks[t])) {
         const Buffer& buffer = program_.buffer(id);
         if (!buffer.persistent() && index(buffer.alloc) == t) {
-          sizes[{buffer.bytes.per_row, buffer.bytes.fixed}].push_back(index(id));
+          kinds[kind_of(buffer.bytes)].push_back(index(id));
         }
       }
     }
-    for (const auto& [bytes, buffers] : sizes) {
-      const std::uint32_t limit = peak(buffers) + kSlotSlack;
-      using Freed = std::pair<std::uint64_t, std::uint32_t>;  // time, slot
-      std::priority_queue<Freed, std::vector<Freed>, std::greater<>> freed;
-      const auto base = static_cast<std::uint32_t>(program_.slots.size());
-      std::uint32_t used = 0;
-      std::vector<std::uint32_t> last_user;  // by slot: the buffer that had it
-      for (const std::uint32_t b : buffers) {
-        std::uint32_t slot = used;
-        if (used < limit) {
-          ++used;
-          last_user.push_back(b);
-          program_.slots.push_back({Affine{bytes.first, bytes.second}});
-        } else {
-          slot = freed.top().second;
-          freed.pop();
-          out_.after.emplace_back(index(program_.buffers[b].alloc),
-                                  index(program_.buffers[last_user[slot]].free));
-          last_user[slot] = b;
-        }
-        program_.buffers[b].slot = base + slot;
-        freed.push({times_.end[index(program_.buffers[b].free)], slot});
+    for (auto& [kind, buffers] : kinds) {
+      const auto other_size = [&](std::uint32_t b) { return size(b) != size(buffers[0]); };
+      if (std::none_of(buffers.begin(), buffers.end(), other_size)) {
+        share_equal(buffers);
+      } else {
+        share_larger(std::move(buffers));
       }
     }
   }
 
-  // The most of these buffers that are live at once on the timeline.
-  std::uint32_t peak(const std::vector<std::uint32_t>& buffers) const {
-    std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> ends;
-    std::size_t most = 0;
+  // Sizes of one kind can be compared, whatever the rows are.
+  static std::pair<std::int64_t, std::int64_t> kind_of(Affine bytes) {
+    return bytes.per_row == 0 ? std::pair<std::int64_t, std::int64_t>{0, 0}
+           : bytes.fixed == 0 ? std::pair<std::int64_t, std::int64_t>{1, 0}
+                              : std::pair{bytes.per_row, bytes.fixed};
+  }
+  std::int64_t size(std::uint32_t b) const {
+    const Affine bytes = program_.buffers[b].bytes;
+    return bytes.per_row == 0 ? bytes.fixed : bytes.per_row;
+  }
+  std::uint64_t begin(std::uint32_t b) const {
+    return times_.start[index(program_.buffers[b].alloc)];
+  }
+  std::uint64_t end(std::uint32_t b) const { return times_.end[index(program_.buffers[b].free)]; }
+
+  // The slot that is free for the longest, or one more: as many as are live at once.
+  void share_equal(const std::vector<std::uint32_t>& buffers) {
+    using Busy = std::pair<std::uint64_t, std::uint32_t>;  // until when, the buffer
+    std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
     for (const std::uint32_t b : buffers) {
-      while (!ends.empty() && ends.top() <= times_.start[index(program_.buffers[b].alloc)]) {
-        ends.pop();
+      if (busy.empty() || busy.top().first > begin(b)) {
+        add_slot(b);
+      } else {
+        take_slot(b, busy.top().second);
+        busy.pop();
       }
-      ends.push(times_.end[index(program_.buffers[b].free)]);
-      most = std::max(most, ends.size());
+      busy.push({end(b), b});
     }
-    return static_cast<std::uint32_t>(most);
+  }
+
+  // The largest first, each in the first slot that is free while it lives: smaller ones go where
+  // larger ones have left room.
+  void share_larger(std::vector<std::uint32_t> buffers) {
+    std::stable_sort(buffers.begin(), buffers.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return size(a) > size(b); });
+    std::vector<std::map<std::uint64_t, std::uint32_t>>
+        users;  // by slot: buffers, by when they begin
+    const auto base = static_cast<std::uint32_t>(program_.slots.size());
+    for (const std::uint32_t b : buffers) {
+      const auto has_room = [&](const auto& slot) {
+        const auto next = slot.lower_bound(begin(b));
+        return (next == slot.end() || end(b) <= next->first) &&
+               (next == slot.begin() || end(std::prev(next)->second) <= begin(b));
+      };
+      const auto slot = std::find_if(users.begin(), users.end(), has_room) - users.begin();
+      if (slot == std::ssize(users)) {
+        add_slot(b);
+        users.emplace_back();
+      }
+      program_.buffers[b].slot = base + static_cast<std::uint32_t>(slot);
+      users[static_cast<std::size_t>(slot)].emplace(begin(b), b);
+    }
+    for (const auto& slot : users) {
+      for (auto user = std::next(slot.begin()); user != slot.end(); ++user) {
+        take_slot(user->second, std::prev(user)->second);
+      }
+    }
+  }
+
+  void add_slot(std::uint32_t b) {
+    program_.buffers[b].slot = static_cast<std::uint32_t>(program_.slots.size());
+    program_.slots.push_back({program_.buffers[b].bytes});
+  }
+  void take_slot(std::uint32_t b, std::uint32_t before) {
+    program_.buffers[b].slot = program_.buffers[before].slot;
+    out_.after.emplace_back(index(program_.buffers[b].alloc), index(program_.buffers[before].free));
   }
 
   // Frees and further predecessors, in the order of tasks.

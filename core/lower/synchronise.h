@@ -2,7 +2,7 @@
 // since waits never cross ranks.
 //
 // A buffer is freed by the first compute task that is after all its users on the timeline; received
-// values reuse as many slots as the timeline needs at once, and one more. Both add waits only from
+// values and gathered parameters reuse slots that are free on it. Both add waits only from
 // earlier to later on a timeline that is a valid execution, so they can never make a deadlock. Then
 // each task waits, on each other stream, for the last task it depends on, unless an earlier wait
 // implies it; two periods are looked at, so that what one step leaves behind is waited for by the

@@ -10,9 +10,9 @@ namespace {
 
 constexpr double kMargin = 24, kTall = 26, kShort = 11, kGap = 2, kGroupGap = 12;
 constexpr double kTitle = 15, kText = 11, kSmall = 9;
-constexpr double kNarrowest = 460, kWidest = 2400;  // of the grid itself
-constexpr double kUnit = 40;                        // of one unit of time, where that fits
-constexpr double kThinnest = 2.4;                   // of a box that has room
+constexpr double kNarrowest = 460;  // of the grid itself
+constexpr double kUnit = 40;        // of one unit of time, where that fits
+constexpr double kThinnest = 2.4;   // of a box that has room
 constexpr std::string_view kGrey = "#666666", kRule = "#e4e4e4", kBand = "#f7f7f7";
 
 // 1, 2 or 5 times a power of ten: the distance of about `count` marks.
@@ -33,7 +33,7 @@ class GridWriter {
       end_ = std::max(end_, box.end);
     }
     end_ = end_ > 0 ? end_ : 1;
-    unit_ = std::clamp(kUnit * end_, kNarrowest, kWidest) / end_;
+    unit_ = std::clamp(kUnit * end_, kNarrowest, grid.widest) / end_;
     for (const GridRow& row : grid.rows) {
       group_width_ = std::max(group_width_, text_width(row.group, kText));
       label_width_ = std::max(label_width_, text_width(row.label, row.tall ? kText : kSmall));

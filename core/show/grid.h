@@ -38,7 +38,8 @@ struct Grid {
   std::string title;
   std::vector<std::string> facts;  // smaller lines under it
   std::vector<GridKey> legend;
-  std::string axis;  // what the numbers under the grid are
+  std::string axis;      // what the numbers under the grid are
+  double widest = 2400;  // of the rows, in pixels
   std::vector<GridRow> rows;
   std::vector<GridBox> boxes;
   std::vector<GridLink> links;

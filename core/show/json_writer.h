@@ -44,6 +44,12 @@ class JsonWriter {
     out_ << (truth ? "true" : "false");
     return *this;
   }
+  // A number that is written already.
+  JsonWriter& raw(std::string_view number) {
+    separate();
+    out_ << number;
+    return *this;
+  }
   template <typename T>
   JsonWriter& field(std::string_view name, const T& what) {
     return key(name).value(what);

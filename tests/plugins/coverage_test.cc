@@ -11,6 +11,7 @@
 
 #include "core/pipeline.h"
 #include "core/show/csv.h"
+#include "core/simulate/simulate.h"
 #include "tests/support/plugin_job.h"
 #include "tests/support/toy_model.h"
 
@@ -30,17 +31,24 @@ struct Covered {
   }
 };
 
-std::vector<Covered> covered() {
-  std::ifstream file(kFolder + "coverage.csv");
-  std::vector<Covered> lines;
+std::vector<std::vector<std::string>> read_csv(const std::string& name) {
+  std::ifstream file(kFolder + name);
+  std::vector<std::vector<std::string>> lines;
   std::string line;
   std::getline(file, line);  // the head
   while (std::getline(file, line)) {
-    std::vector<std::string> cells;
+    lines.emplace_back();
     std::istringstream text(line);
     for (std::string cell; std::getline(text, cell, ',');) {
-      cells.push_back(cell);
+      lines.back().push_back(cell);
     }
+  }
+  return lines;
+}
+
+std::vector<Covered> covered() {
+  std::vector<Covered> lines;
+  for (const std::vector<std::string>& cells : read_csv("coverage.csv")) {
     const auto number = [&](std::size_t i) {
       return static_cast<std::uint32_t>(std::stoul(cells.at(i)));
     };
@@ -162,6 +170,51 @@ TEST(ScheduleTables, AreWhatPlansRun) {
     ASSERT_TRUE(text) << to_string(text.error());
     EXPECT_EQ(*text, joined(all.at(line.key())["per_rank"].get<test::TableRows>())) << line.key();
   }
+}
+
+// Columns `makespan_seq` and `makespan` of bubbles.csv, by the key of a table.
+struct Makespan {
+  std::uint64_t apart = 0, atomic = 0;
+};
+std::map<std::string, Makespan> makespans() {
+  std::map<std::string, Makespan> all;
+  for (const std::vector<std::string>& cells : read_csv("bubbles.csv")) {
+    const auto number = [&](std::size_t i) {
+      return static_cast<std::uint32_t>(std::stoul(cells.at(i)));
+    };
+    Covered line;
+    line.file = cells.at(0) + ".json";
+    line.ranks = number(1);
+    line.microbatches = number(2);
+    line.stages_per_rank = number(3);
+    line.group_size = cells.at(6);
+    all[line.key()] = {number(18), number(7)};
+  }
+  return all;
+}
+
+TEST(ScheduleTables, TakeAsLongSimulatedAsRecorded) {
+  const std::map<std::string, Makespan> all = makespans();
+  std::uint32_t compared = 0;
+  for (const Covered& line : covered()) {
+    if (line.match != "exact") {
+      continue;
+    }
+    const auto proposals = test::propose(job_of(line), model());
+    ASSERT_TRUE(proposals) << line.key();
+    const auto plans = plan(test::config_of(job_of(line)), model(), *proposals);
+    ASSERT_TRUE(plans) << line.key() << ": " << to_string(plans.error());
+    const Durations durations = unit_durations(plans->train, model());
+
+    const auto apart = simulate(plans->train, durations);
+    const auto atomic = simulate(plans->train, durations, {.atomic_pairs = true});
+
+    ASSERT_TRUE(apart && atomic) << line.key();
+    EXPECT_EQ(apart->makespan, all.at(line.key()).apart * kUnitTicks) << line.key();
+    EXPECT_EQ(atomic->makespan, all.at(line.key()).atomic * kUnitTicks) << line.key();
+    ++compared;
+  }
+  EXPECT_GT(compared, 150U);
 }
 
 }  // namespace

@@ -134,11 +134,8 @@ MemoryCut cut_memory(const Plan& plan, const ModelGraph& model, std::uint32_t pr
   std::int64_t kept = 0;
   std::vector<std::int64_t> starts(program.tasks.size(), 0), ends = starts;
   std::vector<std::int64_t> slot_starts = starts, slot_ends = starts;
-  for (std::size_t i = 0; i < program.slots.size(); ++i) {
-    const auto end = program.slots.begin() + static_cast<std::ptrdiff_t>(i);
-    const bool is_first = std::find(program.slots.begin(), end, program.slots[i]) == end;
-    cut.slots += program.slots[i].bytes.at(rows(0));
-    cut.spare += is_first ? program.slots[i].bytes.at(rows(0)) : 0;
+  for (const Slot& slot : program.slots) {
+    cut.slots += slot.bytes.at(rows(0));
   }
   for (const Buffer& buffer : program.buffers) {
     const std::int64_t bytes =

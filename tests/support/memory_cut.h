@@ -17,7 +17,6 @@ namespace piper::test {
 struct MemoryCut {
   std::int64_t peak = 0;   // with all slots and what lives as long as the job
   std::int64_t slots = 0;  // bytes of all slots
-  std::int64_t spare = 0;  // of which one slot of each size: what the planner adds for jitter
   // The most bytes of buffers that have a slot, in any state; and the peak if their bytes were
   // counted only while they are live.
   std::int64_t served = 0, peak_without_slots = 0;

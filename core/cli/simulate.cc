@@ -1,0 +1,135 @@
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "core/cli/commands.h"
+#include "core/cli/prepare.h"
+#include "core/config/schema.h"
+#include "core/simulate/analysis.h"
+#include "core/simulate/schedule_grid.h"
+#include "core/simulate/trace.h"
+
+namespace piper {
+namespace {
+
+struct SimulateCommand {
+  std::string costs, pair = "apart", trace, svg;
+  bool contention = false, json = false;
+};
+
+struct Predicted {
+  Simulation run;
+  TimeUnit unit;
+};
+
+constexpr double kNanosecondsOfMs = 1e6;
+
+// Under `--costs unit` a stage's pass is 1 and all else nothing; else under the job's cost model,
+// or the one that is named instead.
+Expected<Predicted> predict(Job& job, const SimulateCommand& command) {
+  const Plan& plan = job.plans.train;
+  Predicted out;
+  if (!command.costs.empty()) {
+    job.config.cost.model = command.costs;
+  }
+  SimulateOptions options;
+  options.atomic_pairs = command.pair == "atomic";
+  options.contention = command.contention;
+  if (job.config.cost.model == "unit") {
+    out.unit = {static_cast<double>(kUnitTicks), "units"};
+    PIPER_ASSIGN(out.run, simulate(plan, unit_durations(plan, job.model), options));
+    return out;
+  }
+  if (job.config.cost.model == "measured" && job.config.cost.file.empty()) {
+    return fail(error("config.missing_key", "--costs measured: expected cost.file, got none",
+                      job.config.where("cost")));
+  }
+  out.unit = {kNanosecondsOfMs, "ms"};
+  PIPER_ASSIGN(const CostModel model, load_cost_model(job.config));
+  PIPER_ASSIGN(const Costs costs, make_costs(model, scope_of(plan), job.model));
+  PIPER_ASSIGN(out.run, simulate(plan, durations_of(plan, costs), options));
+  return out;
+}
+
+template <typename F>
+Status write_file(const std::string& file, F&& write) {
+  std::ofstream out(file, std::ios::binary);
+  write(out);
+  out.flush();
+  if (!out) {
+    return fail(error("cli.output", "expected a file that can be written, got '" + file + "'"));
+  }
+  return {};
+}
+
+Status show(const Job& job, const Predicted& predicted, const SimulateCommand& command) {
+  const Plan& plan = job.plans.train;
+  const Analysis analysis = analyse(plan, job.model, predicted.run);
+  if (!command.trace.empty()) {
+    // A unit is drawn as a millisecond.
+    const double microseconds = 1000 / predicted.unit.ticks;
+    PIPER_TRY(write_file(command.trace, [&](std::ostream& out) {
+      write_trace(out, plan, job.model, predicted.run.times, microseconds);
+    }));
+  }
+  if (!command.svg.empty()) {
+    PIPER_ASSIGN(const Grid grid,
+                 schedule_grid(plan, job.model, predicted.run, analysis, predicted.unit,
+                               strategies_text(job.config) + " on " + mesh_text(job.config) + ", " +
+                                   std::to_string(plan.microbatches) + " micro-batches",
+                               {"plan " + hash(plan, job.model)}));
+    PIPER_TRY(write_file(command.svg, [&](std::ostream& out) { out << svg(grid); }));
+  }
+  if (command.json) {
+    write_json(std::cout, plan, job.model, predicted.run, analysis, predicted.unit);
+  } else {
+    std::cout << headline(job) << '\n'
+              << describe(plan, job.model, predicted.run, analysis, predicted.unit);
+  }
+  return {};
+}
+
+Exit run(const CommandLine& line, const SimulateCommand& command) {
+  auto job = prepare(line);
+  if (!job) {
+    return report(job.error(), Exit::refused);
+  }
+  const auto predicted = predict(*job, command);
+  if (!predicted) {
+    return report(predicted.error(), Exit::refused);
+  }
+  if (const Status shown = show(*job, *predicted, command); !shown) {
+    return report(shown.error(), Exit::failed);
+  }
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& program, CommandLine& line) {
+  CLI::App& command = add_job_command(
+      program, line, "simulate", "Run a job's plan in time under a cost model, without a model.");
+  const auto options = std::make_shared<SimulateCommand>();
+  command
+      .add_option(
+          "--costs", options->costs,
+          "unit: a pass of a stage takes 1, all else nothing; analytical; measured; without "
+          "it as [cost] says")
+      ->type_name("MODEL")
+      ->check(CLI::IsMember({"unit", "analytical", "measured"}));
+  command
+      .add_option("--pair", options->pair,
+                  "atomic: an overlap group is one block; apart: each part of it on its own")
+      ->type_name("HOW")
+      ->default_str("apart")
+      ->check(CLI::IsMember({"apart", "atomic"}));
+  command.add_flag("--contention", options->contention,
+                   "transfers of one place at the same time share its link");
+  command.add_flag("--json", options->json, "print JSON");
+  command.add_option("--trace", options->trace, "write a trace for Perfetto")->type_name("FILE");
+  command.add_option("--svg", options->svg, "write the schedule as a picture")->type_name("FILE");
+  command.callback(
+      [&line, options] { line.run = [&line, options] { return run(line, *options); }; });
+}
+
+}  // namespace piper
