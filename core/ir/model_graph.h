@@ -87,6 +87,9 @@ struct Region {
   Affine saved_bytes;
   Affine transient_bytes;  // largest extra live memory while the forward runs
   Location where;          // the model's source line
+  // What is kept between BI and BW, parameters apart: what operations on parameters saved, and the
+  // gradients that arrive at them.
+  Affine pending_bytes = {};
 
   std::optional<std::uint32_t> tag(TagId name) const;
   bool operator==(const Region&) const = default;

@@ -7,9 +7,12 @@
 //     parameter 0 "model.embed_tokens.weight" float32 [256, 64] at "qwen3.cc":40:9
 //     value 0 "tokens" int64 [r, 128] input
 //     value 2 float32 [r, 128, 64] from 0
-//     region 0 {layer=0} (%0) -> (%2) parameters (0) flops 16384r saved 65536r transient 0 at
-//     "qwen3.cc":44:5 loss %9 labels %1
+//     region 0 {layer=0} (%0) -> (%2) parameters (0) flops 16384r saved 65536r transient 0
+//         pending 98304r at "qwen3.cc":44:5
+//     loss %9
+//     labels %1
 //
+// (a region is one line; `pending` is left out where it is 0).
 // `r` is the number of rows of a micro-batch; in shapes, the name of a run-time dimension stands
 // for a size that never exceeds its maximum. Only what print writes is accepted, to the byte.
 #include "core/ir/model_graph_verify.h"
@@ -202,6 +205,9 @@ class ModelGraphParser : public ItemPlaces {
     region.saved_bytes = in_.affine();
     in_.expect("transient");
     region.transient_bytes = in_.affine();
+    if (in_.accept("pending")) {
+      region.pending_bytes = in_.affine();
+    }
     region.where = in_.location();
     return region;
   }
@@ -273,6 +279,10 @@ std::string print(const ModelGraph& model) {
     append_affine(text, region.saved_bytes);
     text += " transient ";
     append_affine(text, region.transient_bytes);
+    if (region.pending_bytes != Affine{}) {
+      text += " pending ";
+      append_affine(text, region.pending_bytes);
+    }
     append_location(text, region.where);
     text += '\n';
   }

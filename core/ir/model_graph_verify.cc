@@ -304,7 +304,8 @@ class ModelVerifier {
         produced_[index(output)] = true;
       }
     }
-    for (const Affine& size : {region.flops, region.saved_bytes, region.transient_bytes}) {
+    for (const Affine& size :
+         {region.flops, region.saved_bytes, region.transient_bytes, region.pending_bytes}) {
       if (size.per_row < 0 || size.fixed < 0) {
         add("ir.size", name + ": expected flops and bytes of at least 0, got a negative one",
             Kind::region, id);
@@ -312,7 +313,8 @@ class ModelVerifier {
       }
     }
     if (std::max({region.saved_bytes.per_row, region.saved_bytes.fixed,
-                  region.transient_bytes.per_row, region.transient_bytes.fixed}) > kMostBytes) {
+                  region.transient_bytes.per_row, region.transient_bytes.fixed,
+                  region.pending_bytes.per_row, region.pending_bytes.fixed}) > kMostBytes) {
       add("ir.size", name + " keeps more than 1 PiB a row", Kind::region, id);
     }
   }

@@ -108,11 +108,13 @@ Status fit_costs(ModelGraph& graph, const Recorder& a, const Recorder& b, const 
       return fail(not_affine("the floating-point operations", region.where));
     }
     if (!holds(&RegionTrace::saved_bytes) || !holds(&RegionTrace::kept_bytes) ||
+        !holds(&RegionTrace::pending_bytes) ||
         two.operation_bytes.size() != three.operation_bytes.size()) {
       return fail(not_affine("the memory", region.where));
     }
     region.flops = fit(&RegionTrace::flops);
     region.saved_bytes = fit(&RegionTrace::saved_bytes);
+    region.pending_bytes = fit(&RegionTrace::pending_bytes);
 
     // The largest of several lines is none: the line above all of them has the largest slope and
     // the largest offset.

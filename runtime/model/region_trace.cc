@@ -3,7 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/StorageImpl.h>
-#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <string>
@@ -13,6 +13,7 @@
 #include "runtime/model/flops.h"
 #include "runtime/model/operation_mode.h"
 #include "runtime/model/refused.h"
+#include "runtime/tasks/split_backward.h"
 
 namespace piper {
 namespace {
@@ -208,15 +209,26 @@ RegionTrace trace_region(const RegionFunction& function, Tensors arguments,
   }
 
   // The graph alone holds what it saved: drop everything else, and see what is left.
-  std::vector<std::shared_ptr<torch::autograd::Node>> graph;
+  std::vector<torch::autograd::Edge> graph, ends;
   for (const at::Tensor& result : results) {
-    graph.push_back(result.grad_fn());
+    if (result.requires_grad()) {
+      graph.push_back(torch::autograd::impl::gradient_edge(result));
+    }
+  }
+  for (const at::Tensor& argument : arguments) {
+    if (argument.requires_grad()) {
+      ends.push_back(torch::autograd::impl::gradient_edge(argument));
+    }
   }
   arguments.clear();
   trace.kept_bytes = observer.made().live_bytes();
   results.clear();
   trace.saved_bytes = observer.made().live_bytes() + observer.arguments().live_bytes();
+  // Then as after BI.
+  const std::int64_t arriving = release_all_but_weights(graph, ends);
+  trace.pending_bytes = observer.made().live_bytes() + observer.arguments().live_bytes() + arriving;
   graph.clear();
+  ends.clear();
   if (observer.made().live_bytes() + observer.arguments().live_bytes() > 0) {
     throw Refused(error("model.region_state",
                         "the region keeps a tensor after it has run; expected a function without "

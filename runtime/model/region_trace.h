@@ -17,8 +17,9 @@ struct RegionTrace {
   std::vector<Value> results;           // dtype and shape (as fixed sizes) of each
   std::vector<ParameterId> parameters;  // in order of first use
   std::int64_t flops = 0;
-  std::int64_t saved_bytes = 0;  // what its autograd graph keeps alive, parameters apart
-  std::int64_t kept_bytes = 0;   // of what the region made: kept by the graph, or a result
+  std::int64_t saved_bytes = 0;    // what its autograd graph keeps alive, parameters apart
+  std::int64_t kept_bytes = 0;     // of what the region made: kept by the graph, or a result
+  std::int64_t pending_bytes = 0;  // what BW needs after BI
   std::vector<std::int64_t> operation_bytes;  // alive of what the region made, at each operation
 };
 

@@ -132,6 +132,7 @@ class BackwardTask final : public BackwardBase {
     tensors_.clear();
     saved_->outputs.clear();
     saved_->loss.reset();
+    saved_->ends.clear();
     if (!edges_.empty()) {
       // Leaves take their gradients: parameters add to the flat buffers, inputs keep theirs.
       torch::autograd::Engine::get_default_engine().execute(
@@ -163,7 +164,8 @@ class BackwardInputTask final : public BackwardBase {
     for (const Wanted& wanted : wanted_) {
       leaves.push_back(saved_->inputs[wanted.position]);
     }
-    Tensors gradients = backward_input(tensors_, gradients_, leaves, saved_->rest);
+    Tensors gradients = backward_input(tensors_, gradients_, leaves, saved_->rest, saved_->ends);
+    saved_->ends.clear();
     for (at::Tensor& gradient : saved_->rest.gradients) {
       gradient = outlive_slots(std::move(gradient));
     }

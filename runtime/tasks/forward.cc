@@ -1,6 +1,7 @@
 #include "runtime/tasks/forward.h"
 
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <map>
@@ -177,6 +178,8 @@ class ForwardTask final : public ReleasingTask {
     for (const std::uint32_t place : step.arguments) {
       arguments_.push_back(values_[place]);
     }
+    const bool is_first = std::none_of(arguments_.begin(), arguments_.end(),
+                                       [](const at::Tensor& t) { return t.requires_grad(); });
     Tensors results = (*step.function)(arguments_);
     arguments_.clear();
     if (results.size() != step.results.size()) {
@@ -185,6 +188,9 @@ class ForwardTask final : public ReleasingTask {
                                           " results, got " + std::to_string(results.size()));
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
+      if (is_first && results[i].requires_grad()) {
+        saved_->ends.push_back(torch::autograd::impl::gradient_edge(results[i]));
+      }
       values_[step.results[i]] = std::move(results[i]);
     }
     for (const std::uint32_t place : step.last_uses) {

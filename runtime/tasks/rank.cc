@@ -6,6 +6,7 @@ void Saved::clear() {
   inputs.clear();
   outputs.clear();
   loss.reset();
+  ends.clear();
   rest.roots.clear();
   rest.gradients.clear();
 }

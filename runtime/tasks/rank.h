@@ -23,9 +23,11 @@ namespace piper {
 
 // Between the forward and the backward of a chunk and micro-batch.
 struct Saved {
-  Tensors inputs;        // leaves, by position in Chunk::inputs; undefined: wants no gradient
-  Tensors outputs;       // with their graph, by position in Chunk::outputs; undefined: has none
-  at::Tensor loss;       // undefined: not this chunk's, or nothing to differentiate
+  Tensors inputs;   // leaves, by position in Chunk::inputs; undefined: wants no gradient
+  Tensors outputs;  // with their graph, by position in Chunk::outputs; undefined: has none
+  at::Tensor loss;  // undefined: not this chunk's, or nothing to differentiate
+  // Results of regions that no gradient leaves, as the embedding: BI stops there.
+  std::vector<torch::autograd::Edge> ends;
   WeightGradients rest;  // between BI and BW
 
   void clear();

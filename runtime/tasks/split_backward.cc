@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -42,8 +43,22 @@ class Reach {
   }
 
   bool leads(const Edge& edge) const { return edge.is_valid() && leads_.at(edge.function.get()); }
-  bool leads(const Node* node) const { return leads_.at(node); }
-  const std::vector<Node*>& order() const { return order_; }
+
+  // Calls one of the two for every node that leads to a target: for those that also have an edge
+  // towards parameters only, and for the others.
+  template <typename Frontier, typename Other>
+  void visit_leading(Frontier frontier, Other other) const {
+    for (Node* const node : order_) {
+      if (!leads_.at(node)) {
+        continue;
+      }
+      const edge_list& edges = node->next_edges();
+      const bool weights = std::any_of(edges.begin(), edges.end(), [&](const Edge& edge) {
+        return edge.is_valid() && !leads(edge);
+      });
+      weights ? frontier(node) : other(node);
+    }
+  }
 
  private:
   void visit(Node* node) {
@@ -95,9 +110,10 @@ class ReleaseAfterRun final : public torch::autograd::FunctionPostHook {
 std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
                                        const std::vector<at::Tensor>& gradients,
                                        const std::vector<at::Tensor>& inputs,
-                                       WeightGradients& later) {
+                                       WeightGradients& later, const edge_list& ends) {
   const edge_list all = edges_of(outputs);
   edge_list wanted = edges_of(inputs);
+  wanted.insert(wanted.end(), ends.begin(), ends.end());
   const Reach reach(all, wanted);
 
   edge_list roots;
@@ -108,23 +124,14 @@ std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
     (now ? root_gradients : later.gradients).push_back(gradients[i]);
   }
   std::vector<Node*> frontier;
-  for (Node* const node : reach.order()) {
-    if (!reach.leads(node)) {
-      continue;
-    }
-    bool weights = false;
-    for (const Edge& edge : node->next_edges()) {
-      weights |= edge.is_valid() && !reach.leads(edge);
-    }
-    if (!weights) {
-      node->add_post_hook(std::make_unique<ReleaseAfterRun>(node));
-      continue;
-    }
-    frontier.push_back(node);
-    for (std::uint32_t k = 0; k < node->num_inputs(); ++k) {
-      wanted.emplace_back(node->getptr(), k);
-    }
-  }
+  reach.visit_leading(
+      [&](Node* node) {
+        frontier.push_back(node);
+        for (std::uint32_t k = 0; k < node->num_inputs(); ++k) {
+          wanted.emplace_back(node->getptr(), k);
+        }
+      },
+      [](Node* node) { node->add_post_hook(std::make_unique<ReleaseAfterRun>(node)); });
   if (roots.empty()) {
     return std::vector<at::Tensor>(inputs.size());
   }
@@ -148,6 +155,32 @@ std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
   }
   got.resize(inputs.size());
   return got;
+}
+
+std::int64_t release_all_but_weights(const edge_list& outputs, const edge_list& inputs) {
+  const Reach reach(outputs, inputs);
+  std::int64_t bytes = 0;
+  const auto arrives = [&](const Node* node, std::uint32_t k) {
+    const auto& metadata = node->input_metadata(k);
+    auto size = static_cast<std::int64_t>(metadata.dtype().itemsize());
+    for (const c10::SymInt& length : metadata.shape_as_dim_vector()) {
+      size *= length.expect_int();
+    }
+    bytes += size;
+  };
+  for (const Edge& output : outputs) {
+    if (!reach.leads(output)) {
+      arrives(output.function.get(), output.input_nr);
+    }
+  }
+  reach.visit_leading(
+      [&](const Node* node) {
+        for (std::uint32_t k = 0; k < node->num_inputs(); ++k) {
+          arrives(node, k);
+        }
+      },
+      [](Node* node) { node->release_variables(); });
+  return bytes;
 }
 
 void backward_weight(WeightGradients& rest) {

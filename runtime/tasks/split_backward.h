@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace piper {
@@ -23,10 +24,18 @@ struct WeightGradients {
 };
 
 // Gradients of `inputs` (leaves), undefined where an input is not used. `later` is what remains.
+// BI goes on to `ends` too, which lead to parameters alone, as the output of an embedding does: so
+// the first stage's halves are as long as those of others.
 std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
                                        const std::vector<at::Tensor>& gradients,
                                        const std::vector<at::Tensor>& inputs,
-                                       WeightGradients& later);
+                                       WeightGradients& later,
+                                       const std::vector<torch::autograd::Edge>& ends = {});
+
+// For a graph that will not run: frees what BI frees between `outputs` and `inputs`, and returns
+// the bytes of the gradients that BW would get.
+std::int64_t release_all_but_weights(const std::vector<torch::autograd::Edge>& outputs,
+                                     const std::vector<torch::autograd::Edge>& inputs);
 
 // Adds to the .grad of every parameter.
 void backward_weight(WeightGradients& rest);

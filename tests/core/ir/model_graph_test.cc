@@ -21,8 +21,8 @@ const char* const kText =
     "value 1 \"labels\" int64 [r, 4] input\n"
     "value 2 float32 [3r+2, 4] from 0\n"
     "value 3 float32 [] from 1\n"
-    "region 0 {layer=0} (%0) -> (%2) parameters (0, 1) flops 3r saved 16r+2 transient 0 at "
-    "\"m.cc\":5\n"
+    "region 0 {layer=0} (%0) -> (%2) parameters (0, 1) flops 3r saved 16r+2 transient 0 pending "
+    "32r+2 at \"m.cc\":5\n"
     "region 1 {} (%2, %1) -> (%3) parameters () flops 0 saved 0 transient 0\n"
     "loss %3\n"
     "labels %1\n";

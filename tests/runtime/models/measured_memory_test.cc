@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/memory/account.h"
+#include "runtime/tasks/split_backward.h"
 #include "tests/runtime/models/running_model.h"
 
 namespace piper {
@@ -64,6 +65,40 @@ TEST_P(MeasuredMemory, OfWhatAutogradKeepsIsExact) {
     }
 
     EXPECT_EQ(account->live(), graph_.regions[i].saved_bytes.at(kRows)) << "region " << i;
+  }
+}
+
+// Between the halves of a split backward nothing is left but what was planned for the second, less
+// what two gradients share: the output's arrives at the last operation on a weight as it is.
+TEST_P(MeasuredMemory, OfWhatWaitsForTheWeightsIsAsPlanned) {
+  const auto account = open_account();
+  for (std::size_t i = 0; i < graph_.regions.size(); ++i) {
+    Tensors leaves;
+    for (const ValueId id : graph_.regions[i].inputs) {
+      leaves.push_back(argument(id));
+    }
+    WeightGradients later;
+    {
+      const Charge charge(account.get(), Holding::activation);
+      Tensors arguments, wanted;
+      for (const at::Tensor& leaf : leaves) {
+        arguments.push_back(leaf.clone());
+        if (leaf.requires_grad()) {
+          wanted.push_back(leaf);
+        }
+      }
+      const Tensors outputs = functions_[i](arguments);
+      arguments.clear();
+      backward_input(outputs, {at::ones_like(outputs[0])}, wanted, later);
+    }
+
+    const std::int64_t planned = graph_.regions[i].pending_bytes.at(kRows);
+    EXPECT_LE(account->live(), planned) << "region " << i;
+    EXPECT_GE(account->live(),
+              planned - graph_.value(graph_.regions[i].outputs[0]).bytes().at(kRows))
+        << "region " << i;
+    backward_weight(later);
+    EXPECT_EQ(account->live(), 0) << "region " << i;
   }
 }
 

@@ -1,9 +1,12 @@
 #include "runtime/tasks/split_backward.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -174,6 +177,65 @@ TEST(SplitBackward, LeavesAllToTheSecondHalfWhereNoInputWantsAGradient) {
 
   EXPECT_TRUE(gradients.empty());
   EXPECT_EQ(rest.roots.size(), 1u);
+}
+
+// Linear layers over an embedding: BI goes down to the embedding's output, and BW does each weight
+// alone, with the bits of the fused backward.
+TEST(SplitBackward, StopsAtAnEmbedding) {
+  const Chunk chunk = chunks(at::kDouble)[7];
+  const Gradients one = fused(chunk);
+  const Tensors parameters = leaves(chunk.parameters);
+  const at::Tensor tokens = at::arange(6) % 5;
+  WeightGradients rest;
+  {
+    const at::Tensor embedded = at::embedding(parameters[0], tokens);
+    const Tensors outputs{at::linear(embedded, parameters[1])};
+    backward_input(outputs, seeds(outputs), {}, rest,
+                   {torch::autograd::impl::gradient_edge(embedded)});
+  }
+
+  ASSERT_EQ(rest.roots.size(), 2u) << "the linear layer, and the embedding's output";
+  const at::Tensor of_embedding = rest.gradients[0];
+  EXPECT_EQ(of_embedding.sizes(), at::IntArrayRef({6, 8}));
+  backward_weight(rest);
+  expect_same(gradients_of(parameters), one.parameters, chunk.name);
+}
+
+// How many operators `run` calls.
+int calls(const std::function<void()>& run) {
+  static std::atomic<int> count{0};
+  count = 0;
+  const auto handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& function) {
+                                   count +=
+                                       std::string(function.name()).starts_with("aten::") ? 1 : 0;
+                                   return std::unique_ptr<at::ObserverContext>();
+                                 }).scopes({at::RecordScope::FUNCTION}));
+  run();
+  at::removeCallback(handle);
+  return count;
+}
+
+TEST(SplitBackward, CallsNoOperatorThatTheFusedBackwardDoesNot) {
+  for (const Chunk& chunk : chunks(at::kDouble)) {
+    const Tensors in = leaves(chunk.inputs), parameters = leaves(chunk.parameters);
+    Tensors outputs = chunk.run(in, parameters);
+    const Tensors gradients = seeds(outputs);
+    const int fused = calls([&] { torch::autograd::backward(outputs, gradients); });
+    for (const Tensors* list : {&in, &parameters}) {
+      for (at::Tensor leaf : *list) {
+        leaf.mutable_grad().reset();
+      }
+    }
+    outputs = chunk.run(in, parameters);
+    WeightGradients rest;
+
+    const int first = calls([&] { backward_input(outputs, gradients, in, rest); });
+    const int second = calls([&] { backward_weight(rest); });
+
+    EXPECT_GT(fused, 0) << chunk.name;
+    EXPECT_LE(first + second, fused) << chunk.name << ": " << first << " and " << second;
+  }
 }
 
 // Between the halves only what BW needs is held: per linear layer its input and the gradient that
