@@ -179,6 +179,7 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
   dag.replication.resize(model.regions.size(), Annotated::kNothing);
   dag.sharding.resize(model.regions.size(), Annotated::kNothing);
   dag.split_backward.resize(model.regions.size());
+  dag.backward_split_origin.resize(model.regions.size(), 0);
   dag.distinguishing.resize(model.tag_names.size());
   PIPER_ASSIGN(const Sequence directives, sequence(proposals));
   dag.origins = directives.origins;

@@ -54,6 +54,7 @@ struct Annotated {
   std::vector<std::uint32_t> sharding;             // by RegionId: index into shardings, or kNothing
   // By RegionId: the micro-batches whose backward is split, ascending.
   std::vector<std::vector<std::uint32_t>> split_backward;
+  std::vector<std::uint32_t> backward_split_origin;  // by RegionId: who split it first, 0 = nobody
   std::map<std::pair<RegionId, TagId>, std::uint32_t> tag_origin;  // of tags that directives gave
   std::vector<bool> distinguishing;  // by TagId: regions that differ in it are never fused
 

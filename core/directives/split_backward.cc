@@ -8,7 +8,7 @@
 namespace piper {
 
 Expected<Annotated> apply(Annotated dag, const SplitBackwardDirective& split,
-                          const Provenance& from, std::uint32_t) {
+                          const Provenance& from, std::uint32_t origin) {
   std::vector<std::uint32_t> microbatches;
   PIPER_ASSIGN(const std::vector<RegionId> regions,
                select_regions(dag, split.filter, from, "split_backward", &microbatches));
@@ -22,6 +22,8 @@ Expected<Annotated> apply(Annotated dag, const SplitBackwardDirective& split,
     std::set_union(own.begin(), own.end(), microbatches.begin(), microbatches.end(),
                    std::back_inserter(both));
     own = std::move(both);
+    std::uint32_t& by = dag.backward_split_origin[index(region)];
+    by = by == 0 ? origin : by;
   }
   return dag;
 }

@@ -190,12 +190,21 @@ class Explainer {
                                      : 0;
     line("made by", directive() + " of " + from(origin) +
                         (is_point_to_point(task_.op) ? ", where a value leaves its place" : ""));
-    if (task_.op == Op::backward_input || task_.op == Op::backward_weight) {
-      line("made by", "split_backward, which makes BI and BW of B");
-    }
     if (valid(task_.chunk) && task_.op <= Op::recompute) {
       const RegionId region = plan_.chunks[index(task_.chunk)].regions.front();
       const Annotated& annotated = history_.annotated();
+      if (task_.op == Op::backward_input || task_.op == Op::backward_weight) {
+        line("made by", "split_backward of " +
+                            from(annotated.backward_split_origin[index(region)]) +
+                            ", which makes BI and BW of B");
+      }
+      for (const Tag& tag : plan_.chunks[index(task_.chunk)].tags) {
+        if (const auto given = annotated.tag_origin.find({region, tag.name});
+            given != annotated.tag_origin.end()) {
+          line("made by", "tag " + tag_name(plan_, model_, tag.name) + '=' +
+                              std::to_string(tag.index) + " is given by " + from(given->second));
+        }
+      }
       if (const std::uint32_t r = annotated.replication[index(region)]; r != Annotated::kNothing) {
         line("made by",
              "its parameters are replicated by " + from(annotated.replications[r].origin));
