@@ -22,6 +22,7 @@ struct CostScope {
 };
 CostScope scope_of(const Plan& plan);
 
+// By default, those of the unit model.
 class Costs {
  public:
   // A node or task: its op and what it works on. Unused ids are none.

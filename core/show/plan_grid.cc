@@ -3,30 +3,26 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/cost/costs.h"
 #include "core/plan/node_name.h"
-#include "core/show/unit_times.h"
+#include "core/simulate/simulate.h"
 
 namespace piper {
 namespace {
 
 constexpr std::size_t kMostLinks = 400;
 
-std::string rank_list(const std::vector<std::uint32_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  const bool is_run = ranks.size() > 2 && ranks.back() - ranks.front() + 1 == ranks.size();
-  if (is_run) {
-    return text + std::to_string(ranks.front()) + "–" + std::to_string(ranks.back());
-  }
-  for (std::size_t i = 0; i < ranks.size() && i < 3; ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text + (ranks.size() > 3 ? ", …" : "");
+double units(std::uint64_t ticks) {
+  return static_cast<double>(ticks) / static_cast<double>(kUnit);
 }
 
 class Drawing {
  public:
   Drawing(const Plan& plan, const ModelGraph& model)
-      : plan_(plan), names_(plan, model), times_(unit_times(plan)), has_(kOps, false) {}
+      : plan_(plan), names_(plan, model), has_(kOps, false) {
+    // Without blocks and shared links, a plan that was verified runs.
+    times_ = simulate(plan, durations_of(plan, Costs())).value().times;
+  }
 
   Grid draw(std::optional<std::uint32_t> only) {
     std::uint32_t shades = 1;
@@ -93,8 +89,8 @@ class Drawing {
     const auto t = static_cast<std::size_t>(&task - plan_.programs[p].tasks.data());
     GridBox box;
     box.row = row;
-    box.begin = times_[p][t].begin;
-    box.end = times_[p][t].end;
+    box.begin = units(times_[p][t].begin);
+    box.end = units(times_[p][t].end);
     box.fill = colour_of(paint_of(task.op));
     if (task.op <= Op::recompute) {
       const auto stage = std::find(stages.begin(), stages.end(), stage_of(task.chunk));
@@ -111,12 +107,11 @@ class Drawing {
   // The waits that hold a task back. Streams lie in the order of their tasks, so a task's box is as
   // far from the first as the task.
   void add_links(std::uint32_t p, std::uint32_t first_box) {
-    constexpr double kNoTime = 1e-9;
     const Program& program = plan_.programs[p];
     for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
       for (const Wait& wait : program.waits_of(program.tasks[t])) {
         const std::uint32_t awaited = index(wait.task);
-        if (!wait.previous && times_[p][t].begin - times_[p][awaited].end < kNoTime) {
+        if (!wait.previous && times_[p][t].begin == times_[p][awaited].end) {
           grid_.links.push_back({first_box + awaited, first_box + t});
         }
       }
@@ -125,12 +120,25 @@ class Drawing {
 
   const Plan& plan_;
   NodeNames names_;
-  std::vector<std::vector<UnitTime>> times_;
+  std::vector<std::vector<Simulation::Span>> times_;
   std::vector<bool> has_;  // by Op
   Grid grid_;
 };
 
 }  // namespace
+
+std::string rank_list(const std::vector<std::uint32_t>& ranks, bool is_ascii) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const bool is_run = ranks.size() > 2 && ranks.back() - ranks.front() + 1 == ranks.size();
+  if (is_run) {
+    return text + std::to_string(ranks.front()) + (is_ascii ? ".." : "–") +
+           std::to_string(ranks.back());
+  }
+  for (std::size_t i = 0; i < ranks.size() && i < 3; ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return text + (ranks.size() <= 3 ? "" : is_ascii ? ", ..." : ", …");
+}
 
 Expected<Grid> plan_grid(const Plan& plan, const ModelGraph& model, std::string title,
                          std::vector<std::string> facts, std::optional<std::uint32_t> program) {

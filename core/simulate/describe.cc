@@ -10,6 +10,7 @@
 #include "core/base/bytes.h"
 #include "core/plan/node_name.h"
 #include "core/show/json_writer.h"
+#include "core/show/plan_grid.h"
 #include "core/simulate/analysis.h"
 
 namespace piper {
@@ -63,17 +64,13 @@ class Writer {
   std::string name(const TaskOf& at) const {
     return names_.of(plan_, at.program, plan_.programs[at.program].task(at.task));
   }
-  static std::string ranks(const Program& program) {
-    return std::to_string(program.ranks.front()) +
-           (program.ranks.size() > 1 ? ".." + std::to_string(program.ranks.back()) : "");
-  }
 
   std::string programs() const {
     std::vector<std::vector<std::string>> rows{
-        {"program", "ranks", "busy", "bubble", "exposed", "peak memory", "planned"}};
+        {"program", "", "busy", "bubble", "exposed", "peak memory", "planned"}};
     for (std::uint32_t p = 0; p < analysis_.programs.size(); ++p) {
       const ProgramReport& own = analysis_.programs[p];
-      rows.push_back({std::to_string(p), ranks(plan_.programs[p]), time(own.busy),
+      rows.push_back({std::to_string(p), rank_list(plan_.programs[p].ranks, true), time(own.busy),
                       percent(own.bubble), time(own.exposed), human_bytes(own.peak_bytes),
                       human_bytes(own.bound_bytes)});
     }
@@ -135,7 +132,7 @@ class Writer {
     longest.resize(std::min(count, kMostGaps));
     std::string out = "longest idle gaps, of " + std::to_string(count) + ":\n";
     for (const auto& [p, gap] : longest) {
-      out += "  ranks " + ranks(plan_.programs[p]) + "  " + time(gap->begin) + " to " +
+      out += "  " + rank_list(plan_.programs[p].ranks, true) + "  " + time(gap->begin) + " to " +
              time(gap->end) + "  before " + name({p, gap->next});
       if (valid(gap->blame.task)) {
         out += ", which waits for " + name(gap->blame);

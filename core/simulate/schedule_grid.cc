@@ -25,10 +25,8 @@ class Drawing {
   Grid draw(const Analysis& analysis) {
     for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
       const Program& program = plan_.programs[p];
-      const std::string ranks =
-          (program.ranks.size() == 1 ? "rank " : "ranks ") + std::to_string(program.ranks.front()) +
-          (program.ranks.size() > 1 ? "–" + std::to_string(program.ranks.back()) : "");
-      grid_.rows.push_back({ranks, "idle " + percent(analysis.programs[p].bubble), true});
+      grid_.rows.push_back(
+          {rank_list(program.ranks), "idle " + percent(analysis.programs[p].bubble), true});
       draw_program(p);
     }
     add_legend();

@@ -176,22 +176,34 @@ class SharedRun {
 Simulation result(const Plan& plan, const Durations& durations, bool atomic_pairs,
                   const Steps& steps, const Run& run) {
   Simulation out;
-  std::vector<std::uint64_t> inside(steps.count(), 0);  // by step: time that its members had
+  // By step: the time that its members had so far and the one before; what others wait for, which
+  // is a block's last member.
+  std::vector<std::uint64_t> inside(steps.count(), 0);
+  std::vector<std::uint32_t> before(steps.count(), kNone), last(steps.count(), kNone);
   std::vector<std::uint32_t> program_of;
   for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
     program_of.resize(steps.base[p + 1], p);
+    for (std::uint32_t n = steps.base[p]; n < steps.base[p + 1]; ++n) {
+      const bool of_block = atomic_pairs && plan.programs[p].tasks[n - steps.base[p]].overlap != 0;
+      last[steps.step_of[n]] = of_block ? n : steps.step_of[n];
+    }
   }
   for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
     out.times.emplace_back();
     out.causes.emplace_back();
     for (std::uint32_t n = steps.base[p]; n < steps.base[p + 1]; ++n) {
-      const std::uint32_t step = steps.step_of[n], cause = run.cause[step];
+      const std::uint32_t step = steps.step_of[n];
+      std::uint32_t cause = run.cause[step] == kNone ? kNone : last[run.cause[step]];
       Simulation::Span span{run.begin[step], run.end[step]};
       if (const Task& task = plan.programs[p].tasks[n - steps.base[p]];
           task.overlap != 0 && atomic_pairs) {  // one after the other inside the block
         span.begin += inside[step];
         inside[step] += durations[p][n - steps.base[p]];
         span.end = run.begin[step] + inside[step];
+        if (n != step) {
+          cause = before[step];
+        }
+        before[step] = n;
       }
       out.times.back().push_back(span);
       out.causes.back().push_back(

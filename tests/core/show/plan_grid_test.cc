@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string>
 
-#include "core/show/unit_times.h"
 #include "tests/support/golden.h"
 #include "tests/support/pipeline_plan.h"
 
@@ -19,39 +18,6 @@ using test::pipeline;
 Grid drawn(const test::PipelineCase& made, std::optional<std::uint32_t> program = std::nullopt) {
   Expected<Grid> grid = plan_grid(made.plan, made.model, "toy on pp 2", {"a fact"}, program);
   return grid ? *std::move(grid) : Grid{};
-}
-
-TEST(UnitTimes, AreThoseOfThePublishedPipeline) {
-  // 1F1B with free messages: (M + S - 1) (F + B).
-  const auto made = pipeline({.stages = 4, .microbatches = 8});
-
-  const auto times = unit_times(made.plan);
-
-  double end = 0;
-  for (const UnitTime& time : times[0]) {
-    end = std::max(end, time.end);
-  }
-  EXPECT_GT(end, 33.0);
-  EXPECT_LT(end, 36.0);
-}
-
-TEST(UnitTimes, LetTasksOfAStreamFollowEachOther) {
-  const auto made = pipeline({.stages = 4, .replicas = 2, .microbatches = 6, .folded = true});
-
-  const auto times = unit_times(made.plan);
-
-  for (std::size_t p = 0; p < made.plan.programs.size(); ++p) {
-    const Program& program = made.plan.programs[p];
-    for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
-      const Task& task = program.tasks[t];
-      if (t > program.streams[index(task.stream)].tasks.begin) {
-        EXPECT_GE(times[p][t].begin, times[p][t - 1].end);
-      }
-      for (const Wait& wait : program.waits_of(task)) {
-        EXPECT_TRUE(wait.previous || times[p][t].begin >= times[p][index(wait.task)].end);
-      }
-    }
-  }
 }
 
 TEST(PlanGrid, HasARowAStreamAndABoxATask) {
