@@ -27,6 +27,7 @@ using torch::autograd::variable_list;
 
 struct Counter {
   std::atomic<int> live{0}, peak{0};
+  std::atomic<int> wholes{0}, input_halves{0}, weight_halves{0};  // backwards of a layer
   void enter() {
     const int now = ++live;
     peak = std::max(peak.load(), now);  // one thread of a rank runs its forwards
@@ -43,6 +44,7 @@ class Hold : public torch::autograd::Function<Hold> {
     if (counter) {
       static double nothing = 0;
       counter->enter();
+      context->saved_data["counter"] = reinterpret_cast<std::int64_t>(counter.get());
       context->save_for_backward(
           {weight, at::from_blob(
                        &nothing, {1}, [counter](void*) { --counter->live; }, at::kDouble)});
@@ -50,8 +52,11 @@ class Hold : public torch::autograd::Function<Hold> {
     return x.clone();
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
+    auto& counter = *reinterpret_cast<Counter*>(context->saved_data["counter"].toInt());
+    const bool input = context->needs_input_grad(0), weight = context->needs_input_grad(1);
+    ++(!input ? counter.weight_halves : !weight ? counter.input_halves : counter.wholes);
     at::Tensor of_weight;
-    if (context->needs_input_grad(1)) {
+    if (weight) {
       of_weight = at::zeros_like(context->get_saved_variables()[0]);
     }
     return {gradients[0], of_weight, at::Tensor()};
@@ -116,6 +121,23 @@ const Held kHeld[] = {
     {"dualpipe", "dualpipe", 2, [](auto r, auto, auto) { return r + 1; }},
 };
 
+// What each rank did in a step of the schedule.
+std::vector<std::shared_ptr<Counter>> counted(const Case& c) {
+  building.reset();
+  const auto job = make_job(c, layers);
+  EXPECT_TRUE(job.has_value()) << to_string(c) << '\n' << to_string(job.error());
+  std::vector<std::shared_ptr<Counter>> counters;
+  const auto engine = create_engine(*job, [&] {
+    building = counters.emplace_back(std::make_shared<Counter>());
+    return build_model(job->config, layers, /*measure=*/false);
+  });
+  EXPECT_TRUE(engine.has_value()) << to_string(engine.error());
+  const Batch batch = testing::uneven_batches(*job)(1);
+  const auto result = (*engine)->train_step(testing::feed(job->plans.train, batch, 1));
+  EXPECT_TRUE(result.has_value()) << to_string(c) << '\n' << to_string(result.error());
+  return counters;
+}
+
 class InFlight : public ::testing::TestWithParam<Held> {};
 
 TEST_P(InFlight, AreAsManyAsTheFormulaSays) {
@@ -132,27 +154,27 @@ TEST_P(InFlight, AreAsManyAsTheFormulaSays) {
       c.pp = ranks, c.microbatches = m;
       const std::uint32_t stages = both_ways ? ranks : ranks * held.stages_per_rank;
       c.model = {"name = \"layers\"", "layers = " + std::to_string(stages)};
-      building.reset();
-      const auto job = make_job(c, layers);
-      ASSERT_TRUE(job.has_value()) << to_string(c) << '\n' << to_string(job.error());
-      std::vector<std::shared_ptr<Counter>> counters;
-      const auto engine = create_engine(*job, [&] {
-        building = counters.emplace_back(std::make_shared<Counter>());
-        return build_model(job->config, layers, /*measure=*/false);
-      });
-      ASSERT_TRUE(engine.has_value()) << to_string(engine.error());
 
-      const Batch batch = testing::uneven_batches(*job)(1);
-      const auto result = (*engine)->train_step(testing::feed(job->plans.train, batch, 1));
-
-      ASSERT_TRUE(result.has_value()) << to_string(c) << '\n' << to_string(result.error());
       int most = 0;
-      for (const std::shared_ptr<Counter>& counter : counters) {
+      for (const std::shared_ptr<Counter>& counter : counted(c)) {
         EXPECT_EQ(counter->live, 0) << "a graph is not freed: " << to_string(c);
         most = std::max(most, counter->peak.load());
       }
       EXPECT_EQ(most, static_cast<int>(held.most(ranks, held.stages_per_rank, m))) << to_string(c);
     }
+  }
+}
+
+// Also of the first stage, whose I ends at the embedding.
+TEST(Halves, AreDoneOnceEach) {
+  Case c;
+  c.plugin = "zerobubble", c.schedule = "zb1p";
+  c.pp = 3, c.microbatches = 5;
+  c.model = {"name = \"layers\"", "layers = 3"};
+  for (const std::shared_ptr<Counter>& counter : counted(c)) {
+    EXPECT_EQ(counter->input_halves, 5);
+    EXPECT_EQ(counter->weight_halves, 5);
+    EXPECT_EQ(counter->wholes, 0);
   }
 }
 

@@ -41,10 +41,11 @@ struct Schedule {
   const char *plugin, *name;
   std::uint32_t stages_per_rank;
   bool (*takes)(std::uint32_t ranks, std::uint32_t microbatches);
-  std::uint32_t stages(std::uint32_t ranks) const {
-    return std::string(name) == "dualpipe" ? ranks : stages_per_rank * ranks;
-  }
 };
+
+std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
+  return out << schedule.name;
+}
 
 constexpr Schedule kSchedules[] = {
     {"interleaved1f1b", "gpipe", 1, takes_any},
@@ -109,11 +110,12 @@ class Schedules : public ::testing::TestWithParam<Schedule> {};
 
 TEST_P(Schedules, ComputeWhatOneDeviceComputes) {
   const Schedule& schedule = GetParam();
-  const std::size_t first = static_cast<std::size_t>(
-      &*std::find_if(std::begin(kSchedules), std::end(kSchedules),
-                     [&](const Schedule& s) { return std::string(s.name) == schedule.name; }) -
-      kSchedules);
-  std::size_t number = first;  // schedules start at different pairs
+  const auto number_of = [](const Schedule& s) {
+    return std::find_if(std::begin(kSchedules), std::end(kSchedules),
+                        [&](const Schedule& other) { return other.name == s.name; }) -
+           kSchedules;
+  };
+  auto number = static_cast<std::size_t>(number_of(schedule));  // each starts at another pair
   for (const std::uint32_t ranks : {2U, 3U, 4U}) {
     const std::vector<std::uint32_t> sizes = taken(schedule, ranks);
     for (const std::uint32_t m : sizes) {
