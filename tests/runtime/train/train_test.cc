@@ -38,8 +38,8 @@ class Train : public ::testing::Test {
     job_.config.validation.fraction = 7.0 / 27;
     job_.config.metrics.file = folder_.path("metrics.jsonl");
     job_.model = testing::model_of_text(2);
-    job_.plans = {testing::two_ranks(Plan::Kind::train, 5),
-                  testing::two_ranks(Plan::Kind::evaluate, 5)};
+    job_.plans = {
+        testing::two_ranks(Plan::Kind::train, 5), testing::two_ranks(Plan::Kind::evaluate, 5), {}};
     engine_->on_train = [](const FakeEngine::Asked&) {
       StepResult result;
       result.loss = 2;
