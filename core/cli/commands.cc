@@ -1,8 +1,10 @@
 #include "core/cli/commands.h"
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 namespace piper {
 
@@ -49,6 +51,22 @@ CLI::Validator at_least(std::int64_t low) {
             return fits ? ""
                         : "expected an integer of at least " + std::to_string(low) + ", got '" +
                               text + "'";
+          },
+          ""};
+}
+
+CLI::Validator one_of(std::vector<std::string> known) {
+  return {[known = std::move(known)](const std::string& text) -> std::string {
+            if (std::find(known.begin(), known.end(), text) != known.end()) {
+              return "";
+            }
+            std::string list;
+            for (std::size_t i = 0; i < known.size(); ++i) {
+              list += (i == 0 ? "" : i + 1 == known.size() ? " or " : ", ") + known[i];
+            }
+            const std::string near = nearest(text, known);
+            return "expected " + list + ", got '" + text + "'" +
+                   (near.empty() ? "" : " (did you mean '" + near + "'?)");
           },
           ""};
 }

@@ -37,4 +37,7 @@ void add_plugin_options(CLI::App& command, CommandLine& line);
 // Refuses other texts than integers from `low` on.
 CLI::Validator at_least(std::int64_t low);
 
+// Refuses other texts than these, and suggests the nearest.
+CLI::Validator one_of(std::vector<std::string> known);
+
 }  // namespace piper

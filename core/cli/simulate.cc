@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -41,7 +42,9 @@ Expected<Predicted> predict(Job& job, const SimulateCommand& command) {
     return out;
   }
   if (job.config.cost.model == "measured" && job.config.cost.file.empty()) {
-    return fail(error("config.missing_key", "--costs measured: expected cost.file, got none",
+    return fail(error("config.missing_key",
+                      "--costs measured: expected a file of costs, as in "
+                      "--cost.model=measured --cost.file=FILE, got none",
                       job.config.where("cost")));
   }
   out.unit = {kNanosecondsOfMs, "ms"};
@@ -57,9 +60,32 @@ Status write_file(const std::string& file, F&& write) {
   write(out);
   out.flush();
   if (!out) {
-    return fail(error("cli.output", "expected a file that can be written, got '" + file + "'"));
+    return fail(error("cli.output", "expected a file that can be written", {file}));
   }
   return {};
+}
+
+// "zbv (zerobubble)": what the strategies are asked for.
+std::string schedules_text(const Config& config) {
+  for (const StrategyConfig& strategy : config.strategies) {
+    for (const auto& [name, option] : strategy.options) {
+      const auto* const schedule = std::get_if<std::string>(&option.value);
+      if (name == "schedule" && schedule != nullptr) {
+        const std::string strategies = strategies_text(config);
+        return *schedule + (strategies == *schedule ? "" : " (" + strategies + ')');
+      }
+    }
+  }
+  return strategies_text(config);
+}
+
+std::string facts(const Plan& plan, const ModelGraph& model, const Analysis& analysis,
+                  const TimeUnit& unit) {
+  char text[96];
+  std::snprintf(text, sizeof text, "step %.6g %s, bubble %.1f %%, plan ",
+                static_cast<double>(analysis.makespan) / unit.ticks, unit.name.c_str(),
+                100 * analysis.bubble);
+  return text + hash(plan, model);
 }
 
 Status show(const Job& job, const Predicted& predicted, const SimulateCommand& command) {
@@ -75,9 +101,9 @@ Status show(const Job& job, const Predicted& predicted, const SimulateCommand& c
   if (!command.svg.empty()) {
     PIPER_ASSIGN(const Grid grid,
                  schedule_grid(plan, job.model, predicted.run, analysis, predicted.unit,
-                               strategies_text(job.config) + " on " + mesh_text(job.config) + ", " +
+                               schedules_text(job.config) + " on " + mesh_text(job.config) + ", " +
                                    std::to_string(plan.microbatches) + " micro-batches",
-                               {"plan " + hash(plan, job.model)}));
+                               {facts(plan, job.model, analysis, predicted.unit)}));
     PIPER_TRY(write_file(command.svg, [&](std::ostream& out) { out << svg(grid); }));
   }
   if (command.json) {
@@ -116,13 +142,13 @@ void add_simulate(CLI::App& program, CommandLine& line) {
           "unit: a pass of a stage takes 1, all else nothing; analytical; measured; without "
           "it as [cost] says")
       ->type_name("MODEL")
-      ->check(CLI::IsMember({"unit", "analytical", "measured"}));
+      ->check(one_of({"unit", "analytical", "measured"}));
   command
       .add_option("--pair", options->pair,
                   "atomic: an overlap group is one block; apart: each part of it on its own")
       ->type_name("HOW")
       ->default_str("apart")
-      ->check(CLI::IsMember({"apart", "atomic"}));
+      ->check(one_of({"apart", "atomic"}));
   command.add_flag("--contention", options->contention,
                    "transfers of one place at the same time share its link");
   command.add_flag("--json", options->json, "print JSON");

@@ -11,7 +11,6 @@ namespace {
 constexpr double kMargin = 24, kTall = 26, kShort = 11, kGap = 2, kGroupGap = 12;
 constexpr double kTitle = 15, kText = 11, kSmall = 9;
 constexpr double kNarrowest = 460;  // of the grid itself
-constexpr double kUnit = 40;        // of one unit of time, where that fits
 constexpr double kThinnest = 2.4;   // of a box that has room
 constexpr std::string_view kGrey = "#666666", kRule = "#e4e4e4", kBand = "#f7f7f7";
 
@@ -33,7 +32,7 @@ class GridWriter {
       end_ = std::max(end_, box.end);
     }
     end_ = end_ > 0 ? end_ : 1;
-    unit_ = std::clamp(kUnit * end_, kNarrowest, grid.widest) / end_;
+    unit_ = std::clamp(grid.unit * end_, std::min(kNarrowest, grid.widest), grid.widest) / end_;
     for (const GridRow& row : grid.rows) {
       group_width_ = std::max(group_width_, text_width(row.group, kText));
       label_width_ = std::max(label_width_, text_width(row.label, row.tall ? kText : kSmall));
@@ -154,7 +153,7 @@ class GridWriter {
       box_end_[order[i]] = x + width;
       out.rectangle(x, y, width, height, to_string(box.fill),
                     grid_.rows[box.row].tall ? "#ffffff" : "", box.title);
-      if (grid_.rows[box.row].tall && text_width(box.label, kText) + 3 <= width) {
+      if (grid_.rows[box.row].tall && box_width(box.label) <= width + 0.01) {
         out.text(x + width / 2, y + height / 2 + kText * 0.36, box.label,
                  {.size = kText, .anchor = "middle"});
       }
@@ -180,6 +179,10 @@ class GridWriter {
 };
 
 }  // namespace
+
+double box_width(const std::string& label) {
+  return text_width(label, kText) + 3;
+}
 
 std::string svg(const Grid& grid) {
   return GridWriter(grid).write();

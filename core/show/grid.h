@@ -39,11 +39,15 @@ struct Grid {
   std::vector<std::string> facts;  // smaller lines under it
   std::vector<GridKey> legend;
   std::string axis;      // what the numbers under the grid are
+  double unit = 40;      // pixels of one unit of time, where that fits
   double widest = 2400;  // of the rows, in pixels
   std::vector<GridRow> rows;
   std::vector<GridBox> boxes;
   std::vector<GridLink> links;
 };
+
+// Pixels that a box needs for its label.
+double box_width(const std::string& label);
 
 std::string svg(const Grid& grid);
 

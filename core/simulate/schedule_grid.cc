@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/plan/node_name.h"
@@ -23,13 +24,19 @@ class Drawing {
       : plan_(plan), run_(run), unit_(unit), names_(plan, model) {}
 
   Grid draw(const Analysis& analysis) {
-    for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
+    std::vector<std::uint32_t> programs(plan_.programs.size());
+    std::iota(programs.begin(), programs.end(), 0U);
+    std::stable_sort(programs.begin(), programs.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return plan_.programs[a].ranks.front() < plan_.programs[b].ranks.front();
+    });
+    for (const std::uint32_t p : programs) {
       const Program& program = plan_.programs[p];
       grid_.rows.push_back(
           {rank_list(program.ranks), "idle " + percent(analysis.programs[p].bubble), true});
       draw_program(p);
     }
     add_legend();
+    scale();
     grid_.axis = unit_.name == "units" ? "time; 1 = a forward of a stage" : "time, " + unit_.name;
     return std::move(grid_);
   }
@@ -37,6 +44,7 @@ class Drawing {
  private:
   enum class Kind : std::uint8_t { forward, backward, weight, pair_forward, pair_backward, update };
   static constexpr std::size_t kKinds = 6;
+  static constexpr double kNarrowestBox = 16;  // pixels
 
   // Members of an overlap group have colours of their own.
   static Kind kind_of(const Task& task) {
@@ -70,13 +78,31 @@ class Drawing {
     return piper::colour_of(Paint::update);
   }
 
+  // As narrow as nine of ten labels allow, and easy to tell apart.
+  void scale() {
+    std::vector<double> needs;  // pixels a unit
+    for (const GridBox& box : grid_.boxes) {
+      if (!box.label.empty()) {
+        needs.push_back(std::max(kNarrowestBox, box_width(box.label)) / (box.end - box.begin));
+      }
+    }
+    if (!needs.empty()) {
+      const auto at = needs.begin() + static_cast<std::ptrdiff_t>((needs.size() - 1) * 9 / 10);
+      std::nth_element(needs.begin(), at, needs.end());
+      grid_.unit = *at;
+    }
+  }
+
   void add_legend() {
-    constexpr const char* kLabels[kKinds] = {
-        "F forward",        "B or BI backward", "BW backward, weights",
+    const std::string backward = !has_input_  ? "B backward"
+                                 : has_whole_ ? "B or BI backward"
+                                              : "BI backward, inputs";
+    const std::string labels[kKinds] = {
+        "F forward",        backward,           "BW backward, weights",
         "F of an F&B pair", "B of an F&B pair", "update"};
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       if (has_[kind]) {
-        grid_.legend.push_back({colour_of(static_cast<Kind>(kind)), kLabels[kind]});
+        grid_.legend.push_back({colour_of(static_cast<Kind>(kind)), labels[kind]});
       }
     }
     if (shades_ > 1) {
@@ -101,7 +127,7 @@ class Drawing {
     }
     const auto place = std::find(known.begin(), known.end(), stage) - known.begin();
     return known.size() > 1
-               ? 0.6 * static_cast<double>(place) / static_cast<double>(known.size() - 1)
+               ? 0.5 * static_cast<double>(place) / static_cast<double>(known.size() - 1)
                : 0;
   }
 
@@ -122,6 +148,8 @@ class Drawing {
       box.label = task.op == Op::update ? "" : std::to_string(task.microbatch);
       box.title = names_.of(plan_, p, task);
       has_[static_cast<std::size_t>(kind)] = true;
+      has_whole_ = has_whole_ || (kind == Kind::backward && task.op == Op::backward);
+      has_input_ = has_input_ || (kind == Kind::backward && task.op == Op::backward_input);
       grid_.boxes.push_back(std::move(box));
     }
   }
@@ -132,7 +160,7 @@ class Drawing {
   NodeNames names_;
   std::map<std::uint32_t, std::vector<std::string>> stages_;  // by program
   std::size_t shades_ = 1;
-  bool has_[kKinds] = {};
+  bool has_[kKinds] = {}, has_whole_ = false, has_input_ = false;
   Grid grid_;
 };
 

@@ -50,7 +50,8 @@ TEST_F(Program, ListsItsCommandsInTheHelp) {
   const Ended help = run({"--help"});
 
   EXPECT_EQ(help.status, 0);
-  for (const char* command : {"train", "plan", "check", "capture", "verify", "plugins"}) {
+  for (const char* command :
+       {"train", "plan", "check", "capture", "simulate", "verify", "plugins"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + ' '), std::string::npos) << command;
     EXPECT_EQ(run({command, "--help"}).status, 0) << command;
   }
@@ -215,6 +216,60 @@ TEST_F(Program, RefusesOptionsOfPlanThatSayNothingTogether) {
     EXPECT_EQ(refused.status, 2) << options[0];
     EXPECT_EQ(refused.out, "");
     EXPECT_NE(refused.err.find("[cli.usage]"), std::string::npos) << refused.err;
+  }
+}
+
+TEST_F(Program, SimulatesAStepAsTextAndAsJson) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended text = run({"simulate", job, "--costs", "unit"});
+  const Ended json = run({"simulate", job, "--costs", "unit", "--json"});
+  const Ended again = run({"simulate", job, "--costs", "unit", "--json"});
+
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("step 9.000 units, bubble 33.3 %"), std::string::npos) << text.out;
+  EXPECT_EQ(json.status, 0) << json.err;
+  EXPECT_EQ(nlohmann::json::parse(json.out)["makespan"], 9.0);
+  EXPECT_EQ(json.out, again.out);
+}
+
+TEST_F(Program, SimulatesUnderTheCostsOfTheJobOrOthers) {
+  const std::string job = write("job.toml", graph_job());
+  const auto makespan = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"simulate", job, "--json"});
+    const Ended ended = run(options);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return nlohmann::json::parse(ended.out);
+  };
+
+  EXPECT_EQ(makespan({})["unit"], "units");
+  EXPECT_EQ(makespan({"--costs", "analytical"})["unit"], "ms");
+  EXPECT_EQ(makespan({"--costs", "unit"}), makespan({"--pair", "atomic"}))
+      << "nothing is paired in 1F1B";
+  EXPECT_EQ(makespan({}), makespan({"--contention"})) << "in units, messages take no time";
+}
+
+TEST_F(Program, WritesATraceAndAPictureOfASimulation) {
+  const std::string job = write("job.toml", graph_job());
+
+  const Ended ended = run({"simulate", job, "--trace", "trace.json", "--svg", "grid.svg"});
+
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  std::ifstream trace(folder_ / "trace.json"), picture(folder_ / "grid.svg");
+  EXPECT_GT(nlohmann::json::parse(trace)["traceEvents"].size(), 20U);
+  std::string start(5, ' ');
+  picture.read(start.data(), 5);
+  EXPECT_EQ(start, "<svg ");
+}
+
+TEST_F(Program, SaysWhichOutputOfASimulationCannotBeWritten) {
+  const std::string job = write("job.toml", graph_job());
+
+  for (const char* option : {"--trace", "--svg"}) {
+    const Ended ended = run({"simulate", job, option, "absent/file"});
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(ended.err, "absent/file: error: expected a file that can be written [cli.output]\n");
   }
 }
 

@@ -1,4 +1,4 @@
-// docs/plan.md shows what the commands in it print.
+// docs/plan.md shows what the commands in it print; it and docs/simulate.md have pictures.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,19 +92,40 @@ TEST(PlanDocs, ShowWhatTheCommandsPrint) {
   }
 }
 
+// PIPER_UPDATE_GOLDEN=1 writes the picture.
+void expect_picture(const std::string& file, const std::string& drawn) {
+  const char* const update = std::getenv("PIPER_UPDATE_GOLDEN");
+  if (update != nullptr && std::string(update) == "1") {
+    std::ofstream(file, std::ios::binary) << drawn;
+    return;
+  }
+  EXPECT_EQ(without_hash(read(file)), without_hash(drawn))
+      << file << " is not what the command draws; PIPER_UPDATE_GOLDEN=1 writes it";
+}
+
 TEST(PlanDocs, HaveThePictureThatTheCommandDraws) {
-  const std::string file = PIPER_SOURCE_DIR "/docs/plan.svg";
   const Ended drawn = run({"plan", "examples/pp2_dp2.toml", "--mesh.pp=4", "--mesh.dp=1",
                            "--training.microbatches=8", "--format", "svg"});
   ASSERT_EQ(drawn.status, 0) << drawn.err;
-  const char* const update = std::getenv("PIPER_UPDATE_GOLDEN");
-  if (update != nullptr && std::string(update) == "1") {
-    std::ofstream(file, std::ios::binary) << drawn.out;
-    return;
-  }
+  expect_picture(PIPER_SOURCE_DIR "/docs/plan.svg", drawn.out);
+}
 
-  EXPECT_EQ(without_hash(read(file)), without_hash(drawn.out))
-      << file << " is not what the command draws; PIPER_UPDATE_GOLDEN=1 writes it";
+// From a graph that was captured, whether or not there is a runtime.
+TEST(SimulateDocs, ShowWhatTheCommandPrintsAndDraws) {
+  const std::string picture = ::testing::TempDir() + "simulated.svg";
+  const Ended ended =
+      run_program(PIPER_PROGRAM,
+                  {"simulate", "examples/zbv.toml", "--mesh.pp=4", "--training.microbatches=8",
+                   "--model.graph=tests/data/graphs/qwen3_debug_8_layers.graph", "--costs", "unit",
+                   "--svg", picture},
+                  PIPER_SOURCE_DIR, {});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+
+  expect_picture(PIPER_SOURCE_DIR "/docs/simulate.svg", read(picture));
+  const std::string page = without_hash(read(PIPER_SOURCE_DIR "/docs/simulate.md"));
+  EXPECT_NE(page.find("```text\n" + without_hash(ended.out) + "```"), std::string::npos)
+      << "docs/simulate.md does not show this:\n"
+      << ended.out;
 }
 
 }  // namespace
