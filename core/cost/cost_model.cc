@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/config/raw.h"
@@ -139,8 +142,13 @@ MeasuredCost read_cost(const RawValue& entry, Diagnostics& errors) {
 Expected<std::string> read_text(const std::string& file, std::string_view key,
                                 const Config& config) {
   std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(file, ignored);  // opens, but throws
+  std::string text;
+  if (stream && !is_folder) {
+    text.assign(std::istreambuf_iterator<char>(stream), {});
+  }
+  if (!stream || is_folder) {
     return fail(
         error("cost.file",
               std::string(key) + ": expected a file, got '" + file + "', which cannot be read",

@@ -11,6 +11,16 @@ namespace {
 
 using Cuts = std::vector<std::pair<RegionId, std::uint32_t>>;  // region, part
 
+// What a model may call a tag, too.
+bool is_plain(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) {
+                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                              (c >= '0' && c <= '9') || c == '_';
+                     }) &&
+         (name[0] < '0' || name[0] > '9');
+}
+
 Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Provenance& from,
             std::uint32_t origin) {
   if (name.empty() || name == "MB" || name == "PASS" || name == "REGION") {
@@ -19,6 +29,12 @@ Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Pro
                           ": expected a tag name other than '', 'MB', 'PASS' and 'REGION', got '" +
                           name + "'",
                       from.where));
+  }
+  if (!is_plain(name)) {
+    return fail(
+        error("tag.name",
+              from.plugin + ": expected a tag name of letters, digits and '_', got '" + name + "'",
+              from.where));
   }
   const TagId id = dag.model.intern_tag(name);
   for (const auto& [region, part] : cuts) {

@@ -140,6 +140,9 @@ TEST(Tag, RefusesReservedNames) {
       refusal({{TagDirective{regions(0, 0), "MB", 1}, {}}}),
       "job.toml:9:1: error: zig: expected a tag name other than '', 'MB', 'PASS' and 'REGION', "
       "got 'MB' [tag.name]");
+  EXPECT_EQ(refusal({{TagDirective{regions(0, 0), "pp stage", 1}, {}}}),
+            "job.toml:9:1: error: zig: expected a tag name of letters, digits and '_', got "
+            "'pp stage' [tag.name]");
 }
 
 TEST(Filters, RefuseUnknownTagsWithTheNearest) {
