@@ -25,6 +25,7 @@ struct TrainOptions {
   std::string
       save_gradients;    // FILE.safetensors: the first step's reduced, unclipped gradients; "" = no
   bool progress = true;  // a line that is rewritten in place, where standard error is a terminal
+  std::string save_costs = {};  // FILE.toml: the last step's computations, for [cost] file; "" = no
 };
 
 // What the last line of `piper train` says.

@@ -26,6 +26,7 @@ void add_plan(CLI::App& program, CommandLine& line);
 void add_check(CLI::App& program, CommandLine& line);
 void add_capture(CLI::App& program, CommandLine& line);
 void add_simulate(CLI::App& program, CommandLine& line);
+void add_trace(CLI::App& program, CommandLine& line);
 void add_verify(CLI::App& program, CommandLine& line);
 void add_plugins(CLI::App& program, CommandLine& line);
 

@@ -58,7 +58,9 @@ Exit refuse(const CLI::ParseError& caught, const CLI::App& program,
     }
     return refuse("unknown command '" + *name + "'" + suggest(*name, known), program);
   }
-  const CLI::App& command = *chosen.front();
+  const auto inner = chosen.front()->get_subcommands();
+  const CLI::App& command = inner.empty() ? *chosen.front() : *inner.front();
+  const bool takes_job = command.get_option_no_throw("job") != nullptr;
   if (dynamic_cast<const CLI::ExtrasError*>(&caught) != nullptr) {
     std::vector<std::string> known;
     for (const CLI::Option* option : command.get_options()) {
@@ -66,16 +68,15 @@ Exit refuse(const CLI::ParseError& caught, const CLI::App& program,
         known.push_back("--" + name);
       }
     }
-    const std::string extra = command.remaining().empty() ? "" : command.remaining().front();
+    const std::vector<std::string> remaining = chosen.front()->remaining(/*recurse=*/true);
+    const std::string extra = remaining.empty() ? "" : remaining.front();
     if (extra.starts_with('-')) {
       return refuse("unknown option '" + extra + "'" + suggest_option(extra, known), command);
     }
-    return refuse("expected " + std::string(command.get_name() == "plugins" ? "no" : "one") +
-                      " job file, got '" + extra +
-                      (command.get_name() == "plugins" ? "'" : "' too"),
-                  command);
+    return takes_job ? refuse("expected one job file, got '" + extra + "' too", command)
+                     : refuse("expected nothing more, got '" + extra + "'", command);
   }
-  if (dynamic_cast<const CLI::RequiredError*>(&caught) != nullptr) {
+  if (takes_job && dynamic_cast<const CLI::RequiredError*>(&caught) != nullptr) {
     return refuse("expected a job file, got none", command);
   }
   return refuse(caught.what(), command);
@@ -102,6 +103,7 @@ Exit run(std::vector<std::string> arguments) {
   add_check(program, line);
   add_capture(program, line);
   add_simulate(program, line);
+  add_trace(program, line);
   add_verify(program, line);
   add_plugins(program, line);
 

@@ -7,6 +7,7 @@
 #include "core/cli/prepare.h"
 #include "core/config/schema.h"
 #include "core/simulate/analysis.h"
+#include "core/simulate/emulated.h"
 #include "core/simulate/schedule_grid.h"
 #include "core/simulate/trace.h"
 
@@ -48,6 +49,14 @@ Expected<Predicted> predict(Job& job, const SimulateCommand& command) {
                       job.config.where("cost")));
   }
   out.unit = {kNanosecondsOfMs, "ms"};
+  if (job.config.cost.model == "emulated") {
+    if (!job.config.emulate.computes() && !job.config.emulate.delays()) {
+      return fail(error("config.missing_key", "--costs emulated: expected [emulate], got none",
+                        job.config.where("emulate")));
+    }
+    PIPER_ASSIGN(out.run, simulate(plan, emulated_durations(plan, job.config.emulate), options));
+    return out;
+  }
   PIPER_ASSIGN(const CostModel model, load_cost_model(job.config));
   PIPER_ASSIGN(const Costs costs, make_costs(model, scope_of(plan), job.model));
   PIPER_ASSIGN(out.run, simulate(plan, durations_of(plan, costs), options));
@@ -139,10 +148,10 @@ void add_simulate(CLI::App& program, CommandLine& line) {
   command
       .add_option(
           "--costs", options->costs,
-          "unit: a pass of a stage takes 1, all else nothing; analytical; measured; without "
-          "it as [cost] says")
+          "unit: a pass of a stage takes 1, all else nothing; analytical; measured; emulated: as "
+          "[emulate] says; without it as [cost] says")
       ->type_name("MODEL")
-      ->check(one_of({"unit", "analytical", "measured"}));
+      ->check(one_of({"unit", "analytical", "measured", "emulated"}));
   command
       .add_option("--pair", options->pair,
                   "atomic: an overlap group is one block; apart: each part of it on its own")

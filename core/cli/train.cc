@@ -44,6 +44,10 @@ void add_train(CLI::App& program, CommandLine& line) {
       .add_option("--save-gradients", options->save_gradients,
                   "write the first step's gradients, reduced and not clipped")
       ->type_name("FILE.safetensors");
+  command
+      .add_option("--costs", options->save_costs,
+                  "write what the last step's computations took, for [cost] file")
+      ->type_name("FILE.toml");
   command.add_flag("!--no-progress", options->progress, "print no progress line");
   command.callback(
       [&line, options] { line.run = [&line, options] { return train(line, *options); }; });

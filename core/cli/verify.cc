@@ -12,6 +12,11 @@ Exit verify_job(const CommandLine& line, const VerifyOptions& options) {
   if (!ready) {
     return report(ready.error(), Exit::refused);
   }
+  if (const Config& config = ready->job.config; config.emulate.computes()) {
+    return report({error("verify.emulated", "expected computations to compare, got [emulate]",
+                         config.where("emulate"))},
+                  Exit::refused);
+  }
   const auto parity = ready->runtime->verify(ready->job, options);
   if (!parity) {
     return report(parity.error(), Exit::failed);

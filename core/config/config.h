@@ -116,6 +116,23 @@ struct CostConfig {
   std::string file;            // measured costs
 };
 
+struct ProfilingConfig {
+  std::string trace;  // a file for the trace of the last step; "" = none
+};
+
+// For measuring the system itself: what takes a set time instead of working.
+struct EmulateConfig {
+  // Of a rank's share of a micro-batch; any of them given: no computation runs the model. A
+  // backward that is not split takes both.
+  std::optional<double> forward_ms, backward_input_ms, backward_weight_ms;
+  // What a transfer takes at least, beside the work that it is.
+  double link_latency_us = 0;
+  std::optional<double> link_gbps;  // unset: no limit
+
+  bool computes() const { return forward_ms || backward_input_ms || backward_weight_ms; }
+  bool delays() const { return link_latency_us > 0 || link_gbps; }
+};
+
 struct MemoryConfig {
   std::string capacity;             // as written, "40GiB"; "" = not limited
   std::int64_t capacity_bytes = 0;  // the same as a number
@@ -141,6 +158,8 @@ struct Config {
   CommConfig comm;
   CostConfig cost;
   MemoryConfig memory;
+  ProfilingConfig profiling;
+  EmulateConfig emulate;
   std::string device = "cpu";
   std::vector<StrategyConfig> strategies;
   std::vector<RawValue> directives;  // [[directive]] tables; core/directives/toml reads them

@@ -20,6 +20,9 @@ constexpr Bounds below_one() {
   return {.low = 0, .high = 1, .high_open = true};
 }
 
+// Of emulated computations: longer ones are slips, and cannot be interrupted.
+constexpr Bounds kSleep = between(0, 10000);
+
 // Larger sizes are slips, and products of them would overflow.
 constexpr Bounds size_up_to(double high) {
   return between(1, high);
@@ -311,14 +314,25 @@ std::vector<Key> make_schema() {
 
       key("memory.capacity", PIPER_MEMBER(memory.capacity),
           "what a rank may hold at most, as \"40GiB\"; a job that could need more is refused"),
-      later("profiling.trace", "a file for the trace of a run"),
+      key("profiling.trace", PIPER_MEMBER(profiling.trace),
+          "a file for a trace of the last step, as `piper simulate --trace` predicts it"),
       later("activation_checkpoint.mode", "what is recomputed"),
       later("activation_checkpoint.filter", "where it is recomputed"),
-      later("emulate.forward_ms", "time of a forward pass that sleeps"),
-      later("emulate.backward_input_ms", "time of a backward pass for inputs"),
-      later("emulate.backward_weight_ms", "time of a backward pass for weights"),
-      later("emulate.link_latency_us", "delay of a link"),
-      later("emulate.link_gbps", "speed of a link"),
+
+      key("emulate.forward_ms", PIPER_MEMBER(emulate.forward_ms),
+          "milliseconds that a rank's forward of a micro-batch sleeps instead of computing, shared "
+          "by its stages; with any of these three no computation runs the model",
+          kSleep),
+      key("emulate.backward_input_ms", PIPER_MEMBER(emulate.backward_input_ms),
+          "the same of a backward pass for inputs; a backward that is not split takes this and the "
+          "next together",
+          kSleep),
+      key("emulate.backward_weight_ms", PIPER_MEMBER(emulate.backward_weight_ms),
+          "the same of a backward pass for weights", kSleep),
+      key("emulate.link_latency_us", PIPER_MEMBER(emulate.link_latency_us),
+          "microseconds that a transfer takes beside its bytes", between(0, 1e6)),
+      key("emulate.link_gbps", PIPER_MEMBER(emulate.link_gbps),
+          "gigabits a second of a link; not given: no limit", above(0)),
   };
 }
 

@@ -9,14 +9,18 @@
 #include <chrono>
 #include <utility>
 
+#include "core/simulate/emulated.h"
+#include "runtime/comm/delayed.h"
 #include "runtime/comm/local/channel.h"
 #include "runtime/comm/local/collective.h"
 #include "runtime/device/cpu/device.h"
+#include "runtime/device/sleep.h"
 #include "runtime/exec/create_engine.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/outcome.h"
 #include "runtime/exec/parameters.h"
 #include "runtime/exec/workers.h"
+#include "runtime/tasks/emulated.h"
 #include "runtime/tasks/make_task.h"
 
 namespace piper {
@@ -24,11 +28,12 @@ namespace {
 
 // One plan of the job, ready to run.
 struct PlanState {
-  std::vector<Communication> communications;   // by CommId
-  std::vector<std::vector<Cell>> cells;        // by rank and BufferId
-  std::vector<std::vector<at::Tensor>> slots;  // by rank
-  std::unique_ptr<Executor> executor;          // null: the job has no such plan
-  std::uint32_t reporter = 0;                  // a rank that knows the loss and the norm
+  std::vector<Communication> communications;         // by CommId
+  std::vector<std::vector<Cell>> cells;              // by rank and BufferId
+  std::vector<std::vector<at::Tensor>> slots;        // by rank
+  std::unique_ptr<Executor> executor;                // null: the job has no such plan
+  std::uint32_t reporter = 0;                        // a rank that knows the loss and the norm
+  std::vector<std::vector<Simulation::Span>> times;  // of the period that runs, where asked for
 };
 
 // Everything that the threads can reach. Members end in reverse order: threads first.
@@ -45,12 +50,16 @@ struct State {
   std::unique_ptr<Workers> workers;
 };
 
-std::vector<Communication> make_communications(const Plan& plan, Cancellation& cancellation) {
+std::vector<Communication> make_communications(const Plan& plan, const EmulateConfig& emulate,
+                                               Cancellation& cancellation) {
   std::vector<Communication> result;
   for (const Communicator& communicator : plan.communicators) {
     Communication& made = result.emplace_back();
     if (communicator.kind == Communicator::Kind::collective) {
       made.collective = std::make_unique<LocalCollective>(cancellation, communicator.ranks);
+      if (emulate.delays()) {
+        made.collective = delay(std::move(made.collective), emulate);
+      }
       continue;
     }
     const std::vector<std::uint32_t>& from = plan.programs[communicator.from].ranks;
@@ -61,6 +70,9 @@ std::vector<Communication> make_communications(const Plan& plan, Cancellation& c
       members.emplace_back(from[i], to[i]);
     }
     made.point_to_point = std::make_unique<LocalPointToPoint>(cancellation, members);
+    if (emulate.delays()) {
+      made.point_to_point = delay(std::move(made.point_to_point), emulate);
+    }
   }
   return result;
 }
@@ -89,6 +101,8 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                              std::uint32_t rank) {
   const Plan::Seat seat = plan.seat(rank);
   const Program& program = plan.programs[seat.program];
+  const EmulateConfig& emulate = state.job.config.emulate;
+  const Durations emulated = emulated_durations(plan, emulate);
   Bodies bodies;
   for (const Task& task : program.tasks) {
     const Site site{state.job.config,
@@ -101,7 +115,10 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                     made.slots[rank],
                     made.communications,
                     state.switches};
-    PIPER_ASSIGN(std::unique_ptr<TaskBody> body, make_task(site));
+    PIPER_ASSIGN(std::unique_ptr<TaskBody> body,
+                 emulate.computes() && valid(task.chunk) && task.op <= Op::backward_weight
+                     ? make_emulated(site, emulated[seat.program][bodies.size()])
+                     : make_task(site));
     bodies.push_back(std::move(body));
   }
   return bodies;
@@ -111,7 +128,7 @@ Status prepare(State& state, const Plan& plan, PlanState& made) {
   if (plan.programs.empty()) {
     return {};
   }
-  made.communications = make_communications(plan, state.cancellation);
+  made.communications = make_communications(plan, state.job.config.emulate, state.cancellation);
   made.cells.resize(plan.world);
   std::vector<Bodies> all;
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
@@ -187,6 +204,9 @@ class LocalEngine final : public Engine {
     state.device = std::make_unique<CpuDevice>(state.cancellation, count_workers(plans));
     state.workers = std::make_unique<Workers>(plans, *state.device, [&state](std::uint32_t rank) {
       at::set_num_threads(1);
+      if (state.job.config.emulate.computes() || state.job.config.emulate.delays()) {
+        sleep_exactly();
+      }
       c10::GradMode::set_enabled(false);
       charge_thread(state.ranks[rank]->account.get(), Holding::other);
     });
@@ -248,7 +268,8 @@ class LocalEngine final : public Engine {
     const auto start = std::chrono::steady_clock::now();
     PIPER_TRY(plan.executor->run(
         input.step, input.lr_factor,
-        std::chrono::duration<double>(state_->job.config.comm.train_timeout_seconds)));
+        std::chrono::duration<double>(state_->job.config.comm.train_timeout_seconds),
+        input.record ? &plan.times : nullptr));
 
     StepResult result;
     result.seconds =
@@ -259,6 +280,7 @@ class LocalEngine final : public Engine {
     result.grad_norm = report.norm;
     result.finite = report.finite;
     result.busy_seconds = plan.executor->busy_seconds();
+    result.times = std::exchange(plan.times, {});
     for (const std::unique_ptr<Rank>& rank : state_->ranks) {
       rank->batch.clear();
       result.peak_bytes.push_back(rank->account->peak());

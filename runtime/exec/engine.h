@@ -13,6 +13,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/runtime_interface.h"
+#include "core/simulate/simulate.h"
 
 namespace piper {
 
@@ -24,6 +25,7 @@ struct StepInput {
   std::int64_t step = 0;  // 1 for the first training step: the optimizer's count
   double lr_factor = 1;   // of the schedule, multiplies every group's lr
   std::function<Batch(std::uint32_t rank)> batch;  // called on the calling thread, once a rank
+  bool record = false;                             // StepResult::times
 };
 
 struct StepResult {
@@ -34,6 +36,9 @@ struct StepResult {
   double seconds = 0;
   double busy_seconds = 0;               // compute time, summed over ranks
   std::vector<std::int64_t> peak_bytes;  // by rank, since the start
+  // Where asked for, by rank and task: from when its waits were over to its end, nanoseconds since
+  // the start of the step. A transfer's time includes its wait for the other end.
+  std::vector<std::vector<Simulation::Span>> times;
 };
 
 class Engine {

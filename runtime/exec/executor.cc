@@ -57,13 +57,23 @@ Executor::Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies
   }
 }
 
-Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout) {
+Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
+                     std::vector<std::vector<Simulation::Span>>* times) {
   PIPER_TRY(outcome_.status());
+  if (times != nullptr) {
+    times->clear();
+    for (const Bodies& bodies : bodies_) {
+      times->emplace_back(bodies.size());
+    }
+  }
   step_ = {step_.generation + 1, step, lr_factor};
   running_ = lanes_.size();
+  const auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<Lane>& lane : lanes_) {
-    workers_.stream(lane->rank(), lane->stream().name).enqueue([this, l = lane.get()] {
-      run_lane(*l);
+    const Lane::Recording recording{times == nullptr ? nullptr : (*times)[lane->rank()].data(),
+                                    start};
+    workers_.stream(lane->rank(), lane->stream().name).enqueue([this, l = lane.get(), recording] {
+      run_lane(*l, recording);
     });
   }
 
@@ -94,9 +104,9 @@ Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<
   return outcome_.status();
 }
 
-void Executor::run_lane(Lane& lane) noexcept {
+void Executor::run_lane(Lane& lane, const Lane::Recording& recording) noexcept {
   try {
-    lane.run(step_);
+    lane.run(step_, recording);
   } catch (const Cancelled&) {
     // Whoever cancelled has said why.
   } catch (const TaskFailure& error) {

@@ -33,7 +33,10 @@ class Executor {
   // One period; blocks until every stream has ended it. The first failure anywhere ends it
   // everywhere. Where nothing moves for `timeout`, the run is stuck: run.stuck, with the progress
   // board. Codes: run.failed, run.stuck, those of TaskFailure, and what else `outcome` was told.
-  Status run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout);
+  // `times`, where it is wanted, gets from when each task's waits were over to its end: nanoseconds
+  // since the start of the period, by rank and task.
+  Status run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
+             std::vector<std::vector<Simulation::Span>>* times = nullptr);
 
   double busy_seconds() const;  // of the last period, over all ranks
 
@@ -42,7 +45,7 @@ class Executor {
   bool wedged() const { return wedged_; }
 
  private:
-  void run_lane(Lane& lane) noexcept;
+  void run_lane(Lane& lane, const Lane::Recording& recording) noexcept;
   Diagnostic failure(const Lane& lane, std::string code, const char* what) const;
   Diagnostic board(std::chrono::duration<double> timeout) const;
   std::uint64_t progress() const;

@@ -7,9 +7,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+std::uint64_t nanoseconds(Clock::duration duration) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+}
+
 }  // namespace
 
-void Lane::run(const StepContext& step) {
+void Lane::run(const StepContext& step, const Recording& recording) {
   Clock::duration busy{};
   std::uint32_t task = stream_->tasks.begin;
   for (const Entry& entry : entries_) {
@@ -22,10 +27,15 @@ void Lane::run(const StepContext& step) {
     position_.wait.store(Position::kRunning, std::memory_order_relaxed);
     cancellation_->throw_if_requested();
 
-    if (entry.computes) {
+    if (entry.computes || recording.times != nullptr) {
       const Clock::time_point start = Clock::now();
       entry.body->run(step);
-      busy += Clock::now() - start;
+      const Clock::time_point end = Clock::now();
+      busy += entry.computes ? end - start : Clock::duration{};
+      if (recording.times != nullptr) {
+        recording.times[task] = {nanoseconds(start - recording.start),
+                                 nanoseconds(end - recording.start)};
+      }
     } else {
       entry.body->run(step);
     }

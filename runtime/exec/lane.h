@@ -2,10 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/simulate/simulate.h"
 #include "runtime/device/cancellation.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/task.h"
@@ -45,8 +47,14 @@ class Lane {
   void add(const Awaited& awaited) { awaited_.push_back(awaited); }
   std::uint32_t waits() const { return static_cast<std::uint32_t>(awaited_.size()); }
 
+  // Where the times of tasks go, counted from `start`; by index into the program's tasks.
+  struct Recording {
+    Simulation::Span* times = nullptr;  // null: nowhere
+    std::chrono::steady_clock::time_point start;
+  };
+
   // One period. Whatever a task throws comes through; position() then says which.
-  void run(const StepContext& step);
+  void run(const StepContext& step, const Recording& recording);
 
   std::uint32_t rank() const { return rank_; }
   const Program& program() const { return *program_; }

@@ -10,6 +10,7 @@
 #include "runtime/metrics/metrics_file.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/train/interrupt.h"
+#include "runtime/train/profile.h"
 #include "runtime/train/weights.h"
 
 namespace piper {
@@ -54,12 +55,13 @@ class Feed {
 class Run {
  public:
   Run(const Job& job, const TrainOptions& options, Engine& engine, Loader& loader,
-      MetricsFile& metrics, Display& display, Interrupt& interrupt)
+      MetricsFile& metrics, Profile& profile, Display& display, Interrupt& interrupt)
       : job_(job),
         options_(options),
         engine_(engine),
         loader_(loader),
         metrics_(metrics),
+        profile_(profile),
         display_(display),
         interrupt_(interrupt),
         feed_(job.plans.train),
@@ -92,6 +94,7 @@ class Run {
     input.step = updates_ + 1;
     input.lr_factor = lr_factor(job_.config.lr_scheduler, updates_ + 1, job_.config.training.steps);
     input.batch = [&](std::uint32_t rank) { return feed_.training(loader_, step, rank); };
+    input.record = profile_.wants(step);
     auto result = engine_.train_step(input);
     if (!result) {
       if (interrupt_.requested()) {
@@ -103,6 +106,9 @@ class Run {
     const StepRecord record = describe(step, input.lr_factor, *result, seconds_since(start));
     PIPER_TRY(metrics_.write(record));
     report(record);
+    if (input.record) {
+      PIPER_TRY(profile_.write(job_, *result));
+    }
     if (!result->finite && job_.config.training.non_finite == NonFinite::stop) {
       return fail(not_finite(step, *result));
     }
@@ -191,6 +197,7 @@ class Run {
   Engine& engine_;
   Loader& loader_;
   MetricsFile& metrics_;
+  Profile& profile_;
   Display& display_;
   Interrupt& interrupt_;
   Feed feed_;
@@ -236,6 +243,7 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
   PIPER_ASSIGN(std::unique_ptr<RowSource> rows, load_dataset(config, job.model));
   PIPER_ASSIGN(MetricsFile metrics,
                MetricsFile::open(config.metrics.file, config.where("metrics.file")));
+  PIPER_ASSIGN(Profile profile, Profile::open(job, options.save_costs));
   Loader loader(job.model, std::move(rows), config.training.global_batch_size,
                 config.training.seed);
   PIPER_ASSIGN(const std::unique_ptr<Engine> engine, create(job));
@@ -244,7 +252,7 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
   Display display(stdout, options.progress && isatty(STDERR_FILENO) ? stderr : nullptr);
   display.line(loader.source().describe());
   Interrupt interrupt([&] { engine->cancel("interrupted"); });
-  return Run(job, options, *engine, loader, metrics, display, interrupt).go();
+  return Run(job, options, *engine, loader, metrics, profile, display, interrupt).go();
 }
 
 }  // namespace piper

@@ -71,6 +71,50 @@ TEST_F(Run, TrainsAndEndsWithOneLineOfFigures) {
       << trained.out;
 }
 
+TEST_F(Run, WritesATraceAndCostsThatFitThePredictedOnes) {
+  const Ended trained = run({"train", "--no-progress", "--training.steps=2",
+                             "--profiling.trace=measured.json", "--costs=costs.toml"});
+  const Ended simulated = run(
+      {"simulate", "--trace=predicted.json", "--cost.model=measured", "--cost.file=costs.toml"});
+  const Ended compared =
+      run_program(PIPER_PROGRAM, {"trace", "compare", "predicted.json", "measured.json"}, folder_);
+
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_EQ(simulated.status, 0) << simulated.err;
+  EXPECT_EQ(compared.status, 0) << compared.err;
+  EXPECT_NE(compared.out.find("\nforward "), std::string::npos) << compared.out;
+  EXPECT_NE(compared.out.find("\nrecv "), std::string::npos) << compared.out;
+  EXPECT_NE(compared.out.find("\nstep "), std::string::npos) << compared.out;
+}
+
+TEST_F(Run, RefusesATraceFileThatCannotBeWrittenBeforeAStep) {
+  const Ended trained = run({"train", "--no-progress", "--profiling.trace=no/such/folder.json"});
+
+  EXPECT_EQ(trained.status, 1);
+  EXPECT_EQ(trained.err,
+            "--profiling.trace=no/such/folder.json: error: profiling.trace: expected a file that "
+            "can be written, got "
+            "'no/such/folder.json' [profiling.unwritable]\n");
+  EXPECT_EQ(trained.out.find("step 1"), std::string::npos) << trained.out;
+}
+
+TEST_F(Run, SleepsWhereEmulatedAndRefusesToVerifyThat) {
+  const std::vector<std::string> emulated{"--emulate.forward_ms=1", "--emulate.backward_input_ms=1",
+                                          "--emulate.backward_weight_ms=1"};
+  std::vector<std::string> train{"train", "--no-progress"}, verify{"verify"};
+  train.insert(train.end(), emulated.begin(), emulated.end());
+  verify.insert(verify.end(), emulated.begin(), emulated.end());
+
+  const Ended trained = run(train);
+  const Ended verified = run(verify);
+
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_NE(last_line(trained.out).find("loss=0.0000 held_out_loss=0.0000"), std::string::npos)
+      << trained.out;
+  EXPECT_EQ(verified.status, 2);
+  EXPECT_NE(verified.err.find("[verify.emulated]"), std::string::npos) << verified.err;
+}
+
 TEST_F(Run, WritesGradientsWhereAsked) {
   const Ended trained = run({"train", "--training.steps=1", "--save-gradients=g.safetensors"});
 

@@ -108,14 +108,14 @@ TEST(Config, NamesTheNearestChoice) {
 }
 
 TEST(Config, RefusesWhatIsDesignedButNotImplemented) {
-  EXPECT_EQ(
-      errors("[profiling]\ntrace = \"t.json\"\n[model]\nexperts = 4\n[device]\n"
-             "type = \"cuda\"\n"),
-      "job.toml:1:1: error: [profiling] is not supported by this version [config.unsupported]\n"
-      "job.toml:4:1: error: model.experts is not supported by this version "
-      "[config.unsupported]\n"
-      "job.toml:6:8: error: device.type: \"cuda\" is not supported by this version "
-      "(expected \"cpu\") [config.unsupported]");
+  EXPECT_EQ(errors("[activation_checkpoint]\nmode = \"full\"\n[model]\nexperts = 4\n[device]\n"
+                   "type = \"cuda\"\n"),
+            "job.toml:1:1: error: [activation_checkpoint] is not supported by this version "
+            "[config.unsupported]\n"
+            "job.toml:4:1: error: model.experts is not supported by this version "
+            "[config.unsupported]\n"
+            "job.toml:6:8: error: device.type: \"cuda\" is not supported by this version "
+            "(expected \"cpu\") [config.unsupported]");
 }
 
 TEST(Config, TakesNoRanksForExpertGroupsWhichDivideDp) {

@@ -1,0 +1,73 @@
+#include "core/simulate/emulated.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace piper {
+namespace {
+
+double pass_ms(Op op, const EmulateConfig& emulate) {
+  const double input = emulate.backward_input_ms.value_or(0);
+  const double weight = emulate.backward_weight_ms.value_or(0);
+  switch (op) {
+    case Op::forward:
+      return emulate.forward_ms.value_or(0);
+    case Op::backward:
+      return input + weight;
+    case Op::backward_input:
+      return input;
+    case Op::backward_weight:
+      return weight;
+    default:
+      return 0;
+  }
+}
+
+double moving(const EmulateConfig& emulate, double bytes) {
+  return emulate.link_latency_us * 1e3 + (emulate.link_gbps ? bytes * 8 / *emulate.link_gbps : 0);
+}
+
+std::uint64_t communication(const Plan& plan, const Program& program, const Task& task,
+                            const EmulateConfig& emulate) {
+  if (is_point_to_point(task.op)) {
+    return message_delay(emulate, task.bytes.at(rows_of(plan, program, 0, task.microbatch).count));
+  }
+  const Communicator& group = plan.communicators[index(task.communicator)];
+  const std::size_t members = group.group_size > 0 ? group.group_size : group.ranks.size();
+  return all_reduce_delay(emulate, task.bytes.fixed, static_cast<std::uint32_t>(members));
+}
+
+}  // namespace
+
+std::uint64_t message_delay(const EmulateConfig& emulate, std::int64_t bytes) {
+  return static_cast<std::uint64_t>(std::llround(moving(emulate, static_cast<double>(bytes))));
+}
+
+std::uint64_t all_reduce_delay(const EmulateConfig& emulate, std::int64_t bytes,
+                               std::uint32_t members) {
+  return static_cast<std::uint64_t>(
+      std::llround(2.0 * (members - 1) * moving(emulate, static_cast<double>(bytes) / members)));
+}
+
+Durations emulated_durations(const Plan& plan, const EmulateConfig& emulate) {
+  Durations durations;
+  for (const Program& program : plan.programs) {
+    std::vector<std::uint32_t> shares(plan.microbatches, 0);
+    for (const Task& task : program.tasks) {
+      shares[task.microbatch] += task.op == Op::forward ? 1 : 0;
+    }
+    durations.emplace_back();
+    for (const Task& task : program.tasks) {
+      const double ms = pass_ms(task.op, emulate);
+      durations.back().push_back(
+          emulate.computes() && ms > 0
+              ? static_cast<std::uint64_t>(std::llround(ms * 1e6 / shares[task.microbatch]))
+          : is_communication(task.op) && valid(task.communicator) && emulate.delays()
+              ? communication(plan, program, task, emulate)
+              : 0);
+    }
+  }
+  return durations;
+}
+
+}  // namespace piper

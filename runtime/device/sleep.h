@@ -1,0 +1,22 @@
+// Sleeping for a set time, as exactly as the system can.
+#pragma once
+
+#include <cstdint>
+
+namespace piper {
+
+// Of the calling thread: the system wakes it when it asked to be woken, not up to 50 microseconds
+// later.
+void sleep_exactly();
+
+// Ends `nanoseconds` after it was made, whatever was done in between.
+class Sleep {
+ public:
+  explicit Sleep(std::uint64_t nanoseconds);
+  void wait() const;
+
+ private:
+  std::int64_t end_;  // of the steady clock, nanoseconds
+};
+
+}  // namespace piper

@@ -1,0 +1,49 @@
+#include "runtime/tasks/emulated.h"
+
+#include <ATen/ops/zeros.h>
+
+#include "runtime/device/sleep.h"
+
+namespace piper {
+namespace {
+
+class EmulatedTask final : public ReleasingTask {
+ public:
+  EmulatedTask(const Site& site, std::uint64_t nanoseconds)
+      : ReleasingTask(site), nanoseconds_(nanoseconds) {
+    for (const BufferId id : site.program.writes_of(site.task)) {
+      const Buffer& buffer = site.program.buffer(id);
+      if (buffer.kind == Buffer::Kind::activation || buffer.kind == Buffer::Kind::gradient) {
+        results_.push_back({site.cell(id), site.shape(buffer.value, site.task.microbatch),
+                            to_torch(site.model().value(buffer.value).dtype)});
+      }
+    }
+  }
+
+ private:
+  struct Result {
+    Cell* cell;
+    std::vector<std::int64_t> shape;
+    at::ScalarType dtype;
+  };
+
+  void launch(const StepContext&) override {
+    const Sleep sleep(nanoseconds_);
+    const Charge charge(Holding::activation);
+    for (const Result& result : results_) {
+      result.cell->tensor = at::zeros(result.shape, result.dtype);
+    }
+    sleep.wait();
+  }
+
+  std::uint64_t nanoseconds_;
+  std::vector<Result> results_;
+};
+
+}  // namespace
+
+MadeTask make_emulated(const Site& site, std::uint64_t nanoseconds) {
+  return std::make_unique<EmulatedTask>(site, nanoseconds);
+}
+
+}  // namespace piper
