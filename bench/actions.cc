@@ -47,8 +47,10 @@ void plan(Job& job) {
       job.order_chain(ranks, actions);
     } else if (way == "filter") {
       std::vector<std::vector<Filter>> groups;
-      gpipe(job.microbatches(),
-            [&](std::uint32_t m, piper_pass pass) { groups.push_back({action(s, m, pass)}); });
+      groups.reserve(2 * std::size_t{job.microbatches()});
+      gpipe(job.microbatches(), [&](std::uint32_t m, piper_pass pass) {
+        groups.emplace_back().push_back(action(s, m, pass));
+      });
       job.order(groups);
     }
   }

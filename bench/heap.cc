@@ -2,23 +2,23 @@
 
 #include <malloc.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace {
-std::size_t live = 0, peak = 0;
-}
+bool counting = false;  // it costs time
+std::int64_t live = 0, peak = 0;
+}  // namespace
 
 namespace piper::bench {
 
-std::size_t live_heap_bytes() {
-  return live;
+void start_heap() {
+  counting = true;
+  live = peak = 0;
 }
-std::size_t peak_heap_bytes() {
+std::int64_t peak_heap_bytes() {
   return peak;
-}
-void start_peak() {
-  peak = live;
 }
 
 }  // namespace piper::bench
@@ -28,12 +28,16 @@ void* operator new(std::size_t bytes) {
   if (memory == nullptr) {
     throw std::bad_alloc();
   }
-  live += malloc_usable_size(memory);
-  peak = live > peak ? live : peak;
+  if (counting) {
+    live += static_cast<std::int64_t>(malloc_usable_size(memory));
+    peak = live > peak ? live : peak;
+  }
   return memory;
 }
 void operator delete(void* memory) noexcept {
-  live -= malloc_usable_size(memory);
+  if (counting) {
+    live -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  }
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {

@@ -1,13 +1,12 @@
-// Bytes that this process has from operator new, as malloc hands them out. Linking heap.cc
+// Bytes that this process takes from operator new, as malloc hands them out. Linking heap.cc
 // replaces the operators; for one thread.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 
 namespace piper::bench {
 
-std::size_t live_heap_bytes();
-std::size_t peak_heap_bytes();  // since the last start
-void start_peak();              // from what is live now
+void start_heap();               // counts from here on
+std::int64_t peak_heap_bytes();  // the most at once, above what there was at the start
 
 }  // namespace piper::bench

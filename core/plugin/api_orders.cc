@@ -1,4 +1,6 @@
 // The two entries of piper_directive_api that say an order.
+#include <algorithm>
+
 #include "core/plugin/api_read.h"
 
 namespace piper {
@@ -6,25 +8,25 @@ namespace piper {
 piper_code PIPER_CALL order(piper_ctx* ctx, const piper_order* given) {
   return planning(ctx, "order", [&](piper_ctx& c) -> piper_code {
     OrderDirective directive;
-    std::vector<piper_order_group> groups;
-    if (!c.read("order", given, PIPER_FIRST_SIZE(piper_order, groups)) ||
-        !c.read_all("order: groups", given->groups, PIPER_FIRST_SIZE(piper_order_group, filters),
-                    groups)) {
+    if (!c.read("order", given, PIPER_FIRST_SIZE(piper_order, groups))) {
       return PIPER_INVALID;
     }
-    for (const piper_order_group& group : groups) {
-      std::vector<piper_filter> filters;
-      if (!c.read_all("order: filters", group.filters, kFilterSize, filters)) {
-        return PIPER_INVALID;
-      }
+    constexpr std::uint64_t kMostReserved = 1U << 20U;  // a count is the plugin's word
+    directive.groups.reserve(std::min(given->groups.count, kMostReserved));
+    piper_code code = PIPER_OK;
+    const std::string what = "order";
+    const auto add_filter = [&](const piper_filter& filter) {
+      directive.groups.back().emplace_back();
+      code = convert(c, what, filter, directive.groups.back().back());
+      return code == PIPER_OK;
+    };
+    const auto add_group = [&](const piper_order_group& group) {
       directive.groups.emplace_back();
-      for (const piper_filter& filter : filters) {
-        directive.groups.back().emplace_back();
-        if (const piper_code code = convert(c, "order", filter, directive.groups.back().back());
-            code != PIPER_OK) {
-          return code;
-        }
-      }
+      return c.for_each<piper_filter>("order: filters", group.filters, kFilterSize, add_filter);
+    };
+    if (!c.for_each<piper_order_group>("order: groups", given->groups,
+                                       PIPER_FIRST_SIZE(piper_order_group, filters), add_group)) {
+      return code == PIPER_OK ? PIPER_INVALID : code;
     }
     return add(c, std::move(directive));
   });

@@ -46,6 +46,9 @@ piper_code read_regions(piper_ctx& ctx, const std::string& what, const piper_spa
   if (!ctx.check_span("filter: regions", given, sizeof(piper_region))) {
     return PIPER_INVALID;
   }
+  if (given.count == 0) {
+    return PIPER_OK;
+  }
   Condition condition{std::string(kRegion), Condition::Kind::in_set, {}};
   for (std::uint64_t i = 0; i < given.count; ++i) {
     const std::size_t region =
@@ -56,10 +59,8 @@ piper_code read_regions(piper_ctx& ctx, const std::string& what, const piper_spa
     }
     condition.values.push_back(static_cast<std::uint32_t>(region));
   }
-  if (given.count > 0) {
-    std::sort(condition.values.begin(), condition.values.end());
-    out.conditions.push_back(std::move(condition));
-  }
+  std::sort(condition.values.begin(), condition.values.end());
+  out.conditions.push_back(std::move(condition));
   return PIPER_OK;
 }
 
@@ -75,16 +76,15 @@ piper_code convert(piper_ctx& ctx, const std::string& what, const piper_filter& 
   if ((given.passes & ~all) != 0) {
     return bad_value(ctx, what + ": passes", given.passes);
   }
-  std::vector<piper_condition> conditions;
-  if (!ctx.read_all("filter: conditions", given.conditions, kConditionSize, conditions)) {
-    return PIPER_INVALID;
-  }
-  for (const piper_condition& condition : conditions) {
+  piper_code code = PIPER_OK;
+  out.conditions.reserve(out.conditions.size() + std::min<std::size_t>(given.conditions.count, 8));
+  const auto add = [&](const piper_condition& condition) {
     out.conditions.emplace_back();
-    if (const piper_code code = read_condition(ctx, what, condition, out.conditions.back());
-        code != PIPER_OK) {
-      return code;
-    }
+    code = read_condition(ctx, what, condition, out.conditions.back());
+    return code == PIPER_OK;
+  };
+  if (!ctx.for_each<piper_condition>("filter: conditions", given.conditions, kConditionSize, add)) {
+    return code == PIPER_OK ? PIPER_INVALID : code;
   }
   for (std::uint32_t pass = 0; pass <= static_cast<std::uint32_t>(PIPER_UPDATE); ++pass) {
     if ((given.passes & PIPER_PASS_BIT(pass)) != 0) {

@@ -121,6 +121,9 @@ struct piper_ctx {
   template <typename T>
   bool read_all(const char* what, const piper_span& span, std::size_t first_size,
                 std::vector<T>& out);
+  // The same, one after the other, until `f` returns false.
+  template <typename T, typename F>
+  bool for_each(const char* what, const piper_span& span, std::size_t first_size, F&& f);
 
  private:
   bool check_struct(const char* what, const void* pointer, std::uint32_t size,
@@ -208,6 +211,14 @@ const piper_directive_api& directive_api();
 template <typename T>
 bool piper_ctx::read_all(const char* what, const piper_span& span, std::size_t first_size,
                          std::vector<T>& out) {
+  return for_each<T>(what, span, first_size, [&](const T& item) {
+    out.push_back(item);
+    return true;
+  });
+}
+
+template <typename T, typename F>
+bool piper_ctx::for_each(const char* what, const piper_span& span, std::size_t first_size, F&& f) {
   if (!check_span(what, span, first_size)) {
     return false;
   }
@@ -218,7 +229,9 @@ bool piper_ctx::read_all(const char* what, const piper_span& span, std::size_t f
     if (!check_struct(what, at, size, first_size)) {
       return false;
     }
-    out.push_back(piper::complete<T>(at, span.stride));
+    if (!f(piper::complete<T>(at, span.stride))) {
+      return false;
+    }
   }
   return true;
 }

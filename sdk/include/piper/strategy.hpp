@@ -93,16 +93,18 @@ class Span {
 class Filter {
  public:
   Filter &equals(std::string tag, std::uint32_t index) {
-    return add(std::move(tag), PIPER_EQUALS, {index});
+    return add(std::move(tag), PIPER_EQUALS, 1, index);
   }
   Filter &in(std::string tag, std::vector<std::uint32_t> set) {
-    return add(std::move(tag), PIPER_IN_SET, std::move(set));
+    add(std::move(tag), PIPER_IN_SET, 0);
+    conditions_.back().set = std::move(set);
+    return *this;
   }
   Filter &range(std::string tag, std::uint32_t first, std::uint32_t last) {
-    return add(std::move(tag), PIPER_IN_RANGE, {first, last});
+    return add(std::move(tag), PIPER_IN_RANGE, 2, first, last);
   }
-  Filter &present(std::string tag) { return add(std::move(tag), PIPER_PRESENT, {}); }
-  Filter &absent(std::string tag) { return add(std::move(tag), PIPER_IS_ABSENT, {}); }
+  Filter &present(std::string tag) { return add(std::move(tag), PIPER_PRESENT, 0); }
+  Filter &absent(std::string tag) { return add(std::move(tag), PIPER_IS_ABSENT, 0); }
   Filter &pass(piper_pass pass) {
     passes_ |= PIPER_PASS_BIT(pass);
     return *this;
@@ -118,12 +120,22 @@ class Filter {
     piper_filter filter{};
   };
   void fill(Abi &abi) const {
-    for (const Condition &condition : conditions_) {
-      abi.conditions.push_back(
-          {sizeof(piper_condition), condition.kind, to_abi(condition.tag), span(condition.values)});
-    }
-    abi.filter = {sizeof(piper_filter), passes_, span(abi.conditions), span(regions_)};
+    abi.conditions.reserve(conditions_.size());
+    abi.filter = append_to(abi.conditions);
   }
+  // The same with conditions at the end of a list that has room for them.
+  piper_filter append_to(std::vector<piper_condition> &list) const {
+    const piper_condition *first = list.data() + list.size();
+    for (const Condition &condition : conditions_) {
+      list.push_back(
+          {sizeof(piper_condition), condition.kind, to_abi(condition.tag), condition.span()});
+    }
+    return {sizeof(piper_filter),
+            passes_,
+            {first, conditions_.size(), sizeof(piper_condition)},
+            span(regions_)};
+  }
+  std::size_t condition_count() const { return conditions_.size(); }
 
   template <typename T>
   static piper_span span(const std::vector<T> &items) {
@@ -134,10 +146,19 @@ class Filter {
   struct Condition {
     std::string tag;
     piper_condition_kind kind;
-    std::vector<std::uint32_t> values;
+    std::uint32_t count;  // of `few`
+    std::uint32_t few[2];
+    std::vector<std::uint32_t> set;
+
+    piper_span span() const {
+      return kind == PIPER_IN_SET ? Filter::span(set)
+                                  : piper_span{few, count, sizeof(std::uint32_t)};
+    }
   };
-  Filter &add(std::string tag, piper_condition_kind kind, std::vector<std::uint32_t> values) {
-    conditions_.push_back({std::move(tag), kind, std::move(values)});
+  Filter &add(std::string tag, piper_condition_kind kind, std::uint32_t count,
+              std::uint32_t first = 0, std::uint32_t second = 0) {
+    conditions_.reserve(conditions_.empty() ? 2 : 0);
+    conditions_.push_back({std::move(tag), kind, count, {first, second}, {}});
     return *this;
   }
 
@@ -322,16 +343,25 @@ class Job {
     });
   }
   void order(const std::vector<std::vector<Filter>> &groups) {
-    std::vector<std::vector<Filter::Abi>> parts(groups.size());
-    std::vector<std::vector<piper_filter>> filters(groups.size());
-    std::vector<piper_order_group> abi;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      parts[g].resize(groups[g].size());
-      for (std::size_t i = 0; i < groups[g].size(); ++i) {
-        groups[g][i].fill(parts[g][i]);
-        filters[g].push_back(parts[g][i].filter);
+    std::size_t filter_count = 0, condition_count = 0;
+    for (const std::vector<Filter> &group : groups) {
+      filter_count += group.size();
+      for (const Filter &filter : group) {
+        condition_count += filter.condition_count();
       }
-      abi.push_back({sizeof(piper_order_group), 0, Filter::span(filters[g])});
+    }
+    std::vector<piper_condition> conditions;
+    std::vector<piper_filter> filters;
+    std::vector<piper_order_group> abi;
+    conditions.reserve(condition_count);
+    filters.reserve(filter_count);
+    abi.reserve(groups.size());
+    for (const std::vector<Filter> &group : groups) {
+      const piper_filter *first = filters.data() + filters.size();
+      for (const Filter &filter : group) {
+        filters.push_back(filter.append_to(conditions));
+      }
+      abi.push_back({sizeof(piper_order_group), 0, {first, group.size(), sizeof(piper_filter)}});
     }
     const piper_order order{sizeof(piper_order), 0, Filter::span(abi)};
     check(host_->directives->order(ctx_, &order));
