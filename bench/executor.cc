@@ -44,7 +44,7 @@ struct Exchange final : TaskBody {
 class Harness {
  public:
   explicit Harness(Plan plan)
-      : plans_{std::move(plan), {}}, device_(cancel_, count_workers(plans_)) {
+      : plans_{std::move(plan), {}, {}}, device_(cancel_, count_workers(plans_)) {
     workers_ = std::make_unique<Workers>(plans_, device_, [](std::uint32_t) {});
     const Plan& train = plans_.train;
     for (const Communicator& c : train.communicators) {
