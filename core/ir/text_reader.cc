@@ -247,6 +247,14 @@ std::uint32_t TextReader::number() {
   return static_cast<std::uint32_t>(value);
 }
 
+void TextReader::item(std::string_view what, std::size_t next) {
+  const std::uint32_t id = number();
+  if (ok() && id != next) {
+    refuse("expected " + std::string(what) + " " + std::to_string(next) + ", got " +
+           std::to_string(id));
+  }
+}
+
 Affine TextReader::affine() {
   Affine value;
   if (!ok()) {

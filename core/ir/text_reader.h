@@ -47,8 +47,10 @@ class TextReader {
   std::string quoted();     // "..." with \" \\ \n \t \xHH
   std::int64_t integer();
   std::uint32_t number();  // 0 .. 4294967294
-  Affine affine();         // 12, 3r, r, 3r+12
-  Location location();     // [at "file":line:column], or nothing
+  // The number of an item, which must be the next one.
+  void item(std::string_view what, std::size_t next);
+  Affine affine();      // 12, 3r, r, 3r+12
+  Location location();  // [at "file":line:column], or nothing
 
   // `open item, item close`; `item` is called once for each.
   template <typename Item>

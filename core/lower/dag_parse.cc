@@ -144,7 +144,7 @@ class DagParser {
 
   void policies() {
     while (in_.ok() && in_.accept("policy")) {
-      id("policy", dag_.policies.size());
+      in_.item("policy", dag_.policies.size());
       BucketPolicy& policy = dag_.policies.emplace_back();
       in_.expect("origin");
       policy.origin = in_.number();
@@ -168,15 +168,6 @@ class DagParser {
     }
   }
 
-  // The number of an item, which must be the next one.
-  void id(std::string_view what, std::size_t next) {
-    const std::uint32_t id = in_.number();
-    if (in_.ok() && id != next) {
-      in_.refuse("expected " + std::string(what) + " " + std::to_string(next) + ", got " +
-                 std::to_string(id));
-    }
-  }
-
   template <typename Enum, typename Names>
   Enum name(const Names& names, const char* what) {
     const std::string_view word = in_.word();
@@ -190,7 +181,7 @@ class DagParser {
 
   void programs() {
     while (in_.ok() && in_.accept("program")) {
-      id("program", dag_.programs.size());
+      in_.item("program", dag_.programs.size());
       DagProgram& program = dag_.programs.emplace_back();
       in_.expect("origin");
       program.origin = in_.number();
@@ -200,7 +191,7 @@ class DagParser {
       program.buckets = list<BucketId>("(", dag_.buckets.size(), "bucket");
       in_.end_of_line();
       while (in_.ok() && in_.accept("stream")) {
-        id("stream", program.streams.size());
+        in_.item("stream", program.streams.size());
         LogicalStream& stream = program.streams.emplace_back();
         stream.kind = name<Stream::Kind>(kStreamKinds, "kind of stream");
         stream.name = in_.quoted();
@@ -217,7 +208,7 @@ class DagParser {
       in_.end_of_line();
     }
     while (in_.ok() && in_.accept("node")) {
-      id("node", dag_.nodes.size());
+      in_.item("node", dag_.nodes.size());
       node();
       in_.end_of_line();
     }

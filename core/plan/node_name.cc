@@ -55,6 +55,11 @@ NodeNames::NodeNames(const std::vector<Chunk>& chunks, const std::vector<std::st
 NodeNames::NodeNames(const Plan& plan, const ModelGraph& model)
     : NodeNames(plan.chunks, tag_names_of(plan, model)) {}
 
+std::string NodeNames::whole_stage(ChunkId chunk) const {
+  const std::string& name = stage(chunk);
+  return name.front() == 'c' ? name : name.substr(0, name.find('.'));
+}
+
 std::string NodeNames::of(const NodeIdentity& node) const {
   const std::string at = "@" + number(node.program), microbatch = number(node.microbatch);
   const std::string op(to_string(node.op));

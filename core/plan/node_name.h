@@ -37,6 +37,7 @@ class NodeNames {
   NodeNames(const Plan& plan, const ModelGraph& model);
 
   const std::string& stage(ChunkId chunk) const { return stages_[index(chunk)]; }  // "1", "1.2"
+  std::string whole_stage(ChunkId chunk) const;  // the same without the piece: "1"
   std::string of(const NodeIdentity& node) const;
   std::string of(const Plan& plan, std::uint32_t program, const Task& task) const;
 

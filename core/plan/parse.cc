@@ -58,19 +58,10 @@ class PlanParser {
     in_.end_of_line();
   }
 
-  // The number of an item, which must be the next one.
-  void id(std::string_view what, std::size_t next) {
-    const std::uint32_t id = in_.number();
-    if (in_.ok() && id != next) {
-      in_.refuse("expected " + std::string(what) + " " + std::to_string(next) + ", got " +
-                 std::to_string(id));
-    }
-  }
-
   template <typename Items, typename Read>
   void lines(std::string_view keyword, Items& items, Read read) {
     while (in_.ok() && in_.accept(keyword)) {
-      id(keyword, items.size());
+      in_.item(keyword, items.size());
       items.emplace_back();
       read(items.back());
       in_.end_of_line();
@@ -216,7 +207,7 @@ class PlanParser {
   }
 
   void program() {
-    id("program", plan_.programs.size());
+    in_.item("program", plan_.programs.size());
     Program& program = plan_.programs.emplace_back();
     list("ranks", program.ranks);
     list("buckets", program.buckets);
@@ -224,14 +215,14 @@ class PlanParser {
     lines("slot", program.slots, [&](Slot& slot) { slot.bytes = in_.affine(); });
     lines("buffer", program.buffers, [&](Buffer& item) { buffer(item); });
     while (in_.ok() && in_.accept("stream")) {
-      id("stream", program.streams.size());
+      in_.item("stream", program.streams.size());
       Stream& stream = program.streams.emplace_back();
       stream.kind = name<Stream::Kind>(kStreamKinds, "kind of stream");
       stream.name = in_.quoted();
       in_.end_of_line();
       stream.tasks.begin = static_cast<std::uint32_t>(program.tasks.size());
       while (in_.ok() && in_.at_number()) {
-        id("task", program.tasks.size());
+        in_.item("task", program.tasks.size());
         Task& item = program.tasks.emplace_back();
         item.stream = static_cast<StreamId>(program.streams.size() - 1);
         task(program, item);

@@ -58,7 +58,7 @@ class Drawing {
     std::vector<std::string> stages;
     for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
       if (plan_.chunks[c].program == p) {
-        stages.push_back(stage_of(ChunkId{c}));
+        stages.push_back(names_.whole_stage(ChunkId{c}));
       }
     }
     stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
@@ -78,12 +78,6 @@ class Drawing {
     return static_cast<std::uint32_t>(stages.size());
   }
 
-  // Without the number of its piece.
-  std::string stage_of(ChunkId chunk) const {
-    const std::string& stage = names_.stage(chunk);
-    return stage.front() == 'c' ? stage : stage.substr(0, stage.find('.'));
-  }
-
   void box(std::uint32_t p, std::uint32_t row, const Task& task,
            const std::vector<std::string>& stages) {
     const auto t = static_cast<std::size_t>(&task - plan_.programs[p].tasks.data());
@@ -93,7 +87,7 @@ class Drawing {
     box.end = units(times_[p][t].end);
     box.fill = colour_of(paint_of(task.op));
     if (task.op <= Op::recompute) {
-      const auto stage = std::find(stages.begin(), stages.end(), stage_of(task.chunk));
+      const auto stage = std::find(stages.begin(), stages.end(), names_.whole_stage(task.chunk));
       const auto place = static_cast<double>(stage - stages.begin());
       box.fill = lighter(
           box.fill, stages.size() > 1 ? 0.6 * place / static_cast<double>(stages.size() - 1) : 0);

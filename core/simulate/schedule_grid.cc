@@ -112,14 +112,12 @@ class Drawing {
 
   // The number of a stage among those of its place, without its pieces.
   double shade_of(std::uint32_t p, ChunkId chunk) {
-    const std::string& name = names_.stage(chunk);
-    const std::string stage = name.front() == 'c' ? name : name.substr(0, name.find('.'));
+    const std::string stage = names_.whole_stage(chunk);
     std::vector<std::string>& known = stages_[p];
     if (known.empty()) {
       for (std::uint32_t c = 0; c < plan_.chunks.size(); ++c) {
-        const std::string& other = names_.stage(ChunkId{c});
         if (plan_.chunks[c].program == p) {
-          known.push_back(other.front() == 'c' ? other : other.substr(0, other.find('.')));
+          known.push_back(names_.whole_stage(ChunkId{c}));
         }
       }
       known.erase(std::unique(known.begin(), known.end()), known.end());
