@@ -222,8 +222,8 @@ class Maker {
       }
       bucket.elements /= bucket.expert_parts;
     }
-    if (bucket.shards == 1) {
-      bucket.zero = 0;  // one rank holds all: nothing to shard
+    if (bucket.shards == 1 || bucket.elements == 0) {
+      bucket.zero = 0, bucket.shards = 1;  // nothing to shard
     }
     for (const std::uint32_t home : bucket.homes) {
       dag_.programs[home].buckets.push_back(id);

@@ -34,7 +34,8 @@ std::uint64_t communication(const Plan& plan, const Program& program, const Task
   }
   const Communicator& group = plan.communicators[index(task.communicator)];
   const std::size_t members = group.group_size > 0 ? group.group_size : group.ranks.size();
-  return all_reduce_delay(emulate, task.bytes.fixed, static_cast<std::uint32_t>(members));
+  const std::uint32_t turns = task.op == Op::reduce_scatter || task.op == Op::all_gather ? 1 : 2;
+  return ring_delay(emulate, turns, task.bytes.fixed, static_cast<std::uint32_t>(members));
 }
 
 }  // namespace
@@ -43,10 +44,10 @@ std::uint64_t message_delay(const EmulateConfig& emulate, std::int64_t bytes) {
   return static_cast<std::uint64_t>(std::llround(moving(emulate, static_cast<double>(bytes))));
 }
 
-std::uint64_t all_reduce_delay(const EmulateConfig& emulate, std::int64_t bytes,
-                               std::uint32_t members) {
-  return static_cast<std::uint64_t>(
-      std::llround(2.0 * (members - 1) * moving(emulate, static_cast<double>(bytes) / members)));
+std::uint64_t ring_delay(const EmulateConfig& emulate, std::uint32_t turns, std::int64_t bytes,
+                         std::uint32_t members) {
+  return static_cast<std::uint64_t>(std::llround(
+      1.0 * turns * (members - 1) * moving(emulate, static_cast<double>(bytes) / members)));
 }
 
 Durations emulated_durations(const Plan& plan, const EmulateConfig& emulate) {

@@ -14,9 +14,10 @@ namespace piper {
 // that the micro-batch meets there. What is not emulated takes nothing.
 Durations emulated_durations(const Plan& plan, const EmulateConfig& emulate);
 
-// Nanoseconds of a message, and of an all-reduce as a ring of `members`.
+// Nanoseconds of a message, and of a collective of `bytes` as a ring of `members`: an all-reduce
+// takes two turns, a reduce-scatter or an all-gather one.
 std::uint64_t message_delay(const EmulateConfig& emulate, std::int64_t bytes);
-std::uint64_t all_reduce_delay(const EmulateConfig& emulate, std::int64_t bytes,
-                               std::uint32_t members);
+std::uint64_t ring_delay(const EmulateConfig& emulate, std::uint32_t turns, std::int64_t bytes,
+                         std::uint32_t members);
 
 }  // namespace piper

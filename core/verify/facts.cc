@@ -66,17 +66,6 @@ std::vector<std::vector<bool>> find_members(const Plan& plan) {
   return members;
 }
 
-std::vector<std::vector<std::uint32_t>> groups_of(const Communicator& communicator) {
-  const std::size_t size =
-      communicator.group_size == 0 ? communicator.ranks.size() : communicator.group_size;
-  std::vector<std::vector<std::uint32_t>> groups;
-  for (std::size_t begin = 0; begin < communicator.ranks.size(); begin += size) {
-    const auto first = communicator.ranks.begin() + static_cast<std::ptrdiff_t>(begin);
-    groups.emplace_back(first, first + static_cast<std::ptrdiff_t>(size));
-  }
-  return groups;
-}
-
 bool covers(const Communicator& communicator, const Program& program) {
   std::vector<std::uint32_t> members = communicator.ranks, ranks = program.ranks;
   std::sort(members.begin(), members.end());

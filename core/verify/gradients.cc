@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "core/plan/groups.h"
 #include "core/verify/chains.h"
 #include "core/verify/rules.h"
 

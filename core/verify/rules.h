@@ -27,9 +27,6 @@ bool runs_microbatch(const Chunk& chunk, std::uint32_t microbatch);
 // By communicator, for each rank of the world: is it a member? Empty for pairs.
 std::vector<std::vector<bool>> find_members(const Plan& plan);
 
-// The groups of a collective communicator, each as long as its group size.
-std::vector<std::vector<std::uint32_t>> groups_of(const Communicator& communicator);
-
 // Is every rank of the program in exactly one group, and nobody else?
 bool covers(const Communicator& communicator, const Program& program);
 

@@ -37,13 +37,28 @@ class DelayedCollective final : public Collective {
       : real_(std::move(real)), emulate_(emulate) {}
 
   std::uint32_t size() const override { return real_->size(); }
-  void all_reduce(std::uint32_t member, const Reduction& reduction) override {
-    real_->all_reduce(member, reduction);
-    const std::size_t bytes = reduction.count * (reduction.element == Element::float64 ? 8 : 4);
-    Sleep(all_reduce_delay(emulate_, static_cast<std::int64_t>(bytes), size())).wait();
+  std::size_t all_reduce(std::uint32_t member, const Reduction& reduction) override {
+    const std::size_t moved = real_->all_reduce(member, reduction);
+    hold(2, reduction.count * width(reduction.element));
+    return moved;
+  }
+  std::size_t reduce_scatter(std::uint32_t member, const Scatter& scatter) override {
+    const std::size_t moved = real_->reduce_scatter(member, scatter);
+    hold(1, scatter.count * width(scatter.element));
+    return moved;
+  }
+  std::size_t all_gather(std::uint32_t member, const Gather& gather) override {
+    const std::size_t moved = real_->all_gather(member, gather);
+    hold(1, gather.bytes * size());
+    return moved;
   }
 
  private:
+  static std::size_t width(Element element) { return element == Element::float64 ? 8 : 4; }
+  void hold(std::uint32_t turns, std::size_t bytes) const {
+    Sleep(ring_delay(emulate_, turns, static_cast<std::int64_t>(bytes), size())).wait();
+  }
+
   std::unique_ptr<Collective> real_;
   EmulateConfig emulate_;
 };

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "runtime/exec/describe.h"
@@ -21,6 +20,8 @@ bool has_task(Op op) {
     case Op::send:
     case Op::recv:
     case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
     case Op::token_count:
     case Op::loss_report:
     case Op::grad_norm:
@@ -31,43 +32,31 @@ bool has_task(Op op) {
   }
 }
 
-enum class Obstacle : std::uint8_t { none, operation, groups };
-
-Obstacle obstacle(const Plan& plan, const Task& task) {
-  if (!has_task(task.op)) {
-    return Obstacle::operation;
-  }
-  const bool in_groups =
-      valid(task.communicator) && plan.communicators[index(task.communicator)].group_size != 0;
-  return in_groups ? Obstacle::groups : Obstacle::none;
-}
-
 struct Found {
   const Task* first = nullptr;
   std::size_t count = 0;
 };
 
-Diagnostic refusal(const Plan& plan, const ModelGraph& model, Obstacle obstacle,
-                   std::uint32_t origin, const Found& found) {
+Diagnostic refusal(const Plan& plan, const ModelGraph& model, std::uint32_t origin,
+                   const Found& found) {
   const Provenance& from = plan.origins[origin];
   const std::string more =
       found.count > 1 ? " and " + std::to_string(found.count - 1) + " more" : "";
   return error("runtime.unsupported",
                from.plugin + ": this version of the runtime cannot run " +
                    describe(plan, model, *found.first) + " (node " +
-                   std::to_string(index(found.first->node)) + more + ")" +
-                   (obstacle == Obstacle::groups ? " over several groups of a place" : ""),
+                   std::to_string(index(found.first->node)) + more + ")",
                from.where);
 }
 
 }  // namespace
 
 Status check_plan(const Plan& plan, const ModelGraph& model) {
-  std::map<std::tuple<Obstacle, Op, std::uint32_t>, Found> obstacles;  // by op and origin
+  std::map<std::pair<Op, std::uint32_t>, Found> obstacles;  // by op and origin
   for (const Program& program : plan.programs) {
     for (const Task& task : program.tasks) {
-      if (const Obstacle met = obstacle(plan, task); met != Obstacle::none) {
-        Found& found = obstacles[{met, task.op, plan.origin_of_node[index(task.node)]}];
+      if (!has_task(task.op)) {
+        Found& found = obstacles[{task.op, plan.origin_of_node[index(task.node)]}];
         found.first = found.first == nullptr ? &task : found.first;
         ++found.count;
       }
@@ -75,7 +64,7 @@ Status check_plan(const Plan& plan, const ModelGraph& model) {
   }
   Diagnostics refusals;
   for (const auto& [kind, found] : obstacles) {
-    refusals.push_back(refusal(plan, model, std::get<0>(kind), std::get<2>(kind), found));
+    refusals.push_back(refusal(plan, model, kind.second, found));
   }
   return refusals.empty() ? Status{} : Status{fail(std::move(refusals))};
 }

@@ -7,9 +7,8 @@
 
 namespace piper {
 
-// Refuses plans with operations that have no task here, or collectives of several groups: an error
-// for each kind of operation and directive, with the first such node, at the directive. Code:
-// runtime.unsupported.
+// Refuses plans with operations that have no task here: an error for each kind of operation and
+// directive, with the first such node, at the directive. Code: runtime.unsupported.
 Status check_plan(const Plan& plan, const ModelGraph& model);
 
 }  // namespace piper

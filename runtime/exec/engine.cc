@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/plan/groups.h"
 #include "core/simulate/emulated.h"
 #include "runtime/comm/delayed.h"
 #include "runtime/comm/local/channel.h"
@@ -34,6 +35,7 @@ struct PlanState {
   std::unique_ptr<Executor> executor;                // null: the job has no such plan
   std::uint32_t reporter = 0;                        // a rank that knows the loss and the norm
   std::vector<std::vector<Simulation::Span>> times;  // of the period that runs, where asked for
+  std::vector<std::vector<std::int64_t>> moved;      // by rank and task: Site::moved
 };
 
 // Everything that the threads can reach. Members end in reverse order: threads first.
@@ -56,9 +58,11 @@ std::vector<Communication> make_communications(const Plan& plan, const EmulateCo
   for (const Communicator& communicator : plan.communicators) {
     Communication& made = result.emplace_back();
     if (communicator.kind == Communicator::Kind::collective) {
-      made.collective = std::make_unique<LocalCollective>(cancellation, communicator.ranks);
-      if (emulate.delays()) {
-        made.collective = delay(std::move(made.collective), emulate);
+      for (const std::vector<std::uint32_t>& group : groups_of(communicator)) {
+        made.collectives.push_back(std::make_unique<LocalCollective>(cancellation, group));
+        if (emulate.delays()) {
+          made.collectives.back() = delay(std::move(made.collectives.back()), emulate);
+        }
       }
       continue;
     }
@@ -77,16 +81,15 @@ std::vector<Communication> make_communications(const Plan& plan, const EmulateCo
   return result;
 }
 
-// Storage for received values, for the largest micro-batch of the rank.
+// Storage for what the plan gives a slot, for the largest micro-batch of the rank.
 std::vector<at::Tensor> make_slots(const Plan& plan, const Rank& rank) {
   const Plan::Seat seat = plan.seat(rank.number);
   const Program& program = plan.programs[seat.program];
   std::vector<std::int64_t> bytes(program.slots.size(), 0);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.slot != Buffer::kNoSlot) {
-      const Rows rows = rows_of(plan, program, seat.coordinate, buffer.microbatch);
-      const Affine size = rank.model.graph.value(buffer.value).bytes();
-      bytes[buffer.slot] = std::max(bytes[buffer.slot], size.at(rows.count));
+      bytes[buffer.slot] =
+          std::max(bytes[buffer.slot], bytes_of(plan, program, seat.coordinate, buffer));
     }
   }
   const Charge charge(rank.account.get(), Holding::received);
@@ -114,7 +117,8 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                     made.cells[rank],
                     made.slots[rank],
                     made.communications,
-                    state.switches};
+                    state.switches,
+                    made.moved[rank][bodies.size()]};
     PIPER_ASSIGN(std::unique_ptr<TaskBody> body,
                  emulate.computes() && valid(task.chunk) && task.op <= Op::backward_weight
                      ? make_emulated(site, emulated[seat.program][bodies.size()])
@@ -135,6 +139,7 @@ Status prepare(State& state, const Plan& plan, PlanState& made) {
     const Program& program = plan.programs[plan.seat(rank).program];
     made.cells[rank] = std::vector<Cell>(program.buffers.size());
     made.slots.push_back(make_slots(plan, *state.ranks[rank]));
+    made.moved.emplace_back(program.tasks.size(), 0);
     PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, rank));
     all.push_back(std::move(bodies));
   }
@@ -226,13 +231,13 @@ class LocalEngine final : public Engine {
   }
 
   at::Tensor parameter(std::uint32_t rank, ParameterId id) const override {
-    return views_of(*state_->ranks[rank], id).value;
+    return parameter_on(state_->ranks, rank, id, &BucketState::value);
   }
   at::Tensor master(std::uint32_t rank, ParameterId id) const override {
-    return views_of(*state_->ranks[rank], id).master;
+    return parameter_on(state_->ranks, rank, id, &BucketState::master);
   }
   at::Tensor gradient(std::uint32_t rank, ParameterId id) const override {
-    return views_of(*state_->ranks[rank], id).kept;
+    return parameter_on(state_->ranks, rank, id, &BucketState::kept);
   }
 
   void keep_gradients(bool keep) override {
@@ -250,9 +255,7 @@ class LocalEngine final : public Engine {
 
   void set_parameter(ParameterId id, const at::Tensor& value) override {
     const c10::NoGradGuard no_grad;
-    for (const std::unique_ptr<Rank>& rank : state_->ranks) {
-      piper::set_parameter(*rank, id, value);
-    }
+    piper::set_parameter(state_->ranks, id, value);
   }
 
   std::uint32_t world() const override { return static_cast<std::uint32_t>(state_->ranks.size()); }
@@ -281,6 +284,9 @@ class LocalEngine final : public Engine {
     result.finite = report.finite;
     result.busy_seconds = plan.executor->busy_seconds();
     result.times = std::exchange(plan.times, {});
+    if (input.record) {
+      result.moved = plan.moved;
+    }
     for (const std::unique_ptr<Rank>& rank : state_->ranks) {
       rank->batch.clear();
       result.peak_bytes.push_back(rank->account->peak());

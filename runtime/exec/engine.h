@@ -25,7 +25,7 @@ struct StepInput {
   std::int64_t step = 0;  // 1 for the first training step: the optimizer's count
   double lr_factor = 1;   // of the schedule, multiplies every group's lr
   std::function<Batch(std::uint32_t rank)> batch;  // called on the calling thread, once a rank
-  bool record = false;                             // StepResult::times
+  bool record = false;                             // StepResult::times and moved
 };
 
 struct StepResult {
@@ -39,6 +39,10 @@ struct StepResult {
   // Where asked for, by rank and task: from when its waits were over to its end, nanoseconds since
   // the start of the step. A transfer's time includes its wait for the other end.
   std::vector<std::vector<Simulation::Span>> times;
+  // The same for bytes that sends, reductions of gradients and gathers moved between the rank and
+  // others: what a ring of the ranks would send. (A slice of an all-reduce is whole cache lines, so
+  // its members' figures differ a little.)
+  std::vector<std::vector<std::int64_t>> moved;
 };
 
 class Engine {
@@ -59,8 +63,9 @@ class Engine {
   // error soon.
   virtual void cancel(const std::string& why) = 0;
 
-  // A rank's copy of a parameter (shares memory), or undefined where it has no home there. Between
-  // steps only.
+  // A rank's copy of a parameter, or undefined where it has no home there. It shares memory where
+  // the rank keeps the whole, and is put together from the parts of several ranks where not.
+  // Between steps only.
   virtual at::Tensor parameter(std::uint32_t rank, ParameterId id) const = 0;
   // fp32 (or wider) master value where the parameter is narrower, else the parameter.
   virtual at::Tensor master(std::uint32_t rank, ParameterId id) const = 0;

@@ -8,22 +8,22 @@ namespace {
 class AllReduceTask final : public ReleasingTask {
  public:
   AllReduceTask(const Site& site, Collective* group, std::uint32_t member)
-      : ReleasingTask(site), group_(group), member_(member) {
+      : ReleasingTask(site), group_(group), member_(member), moved_(site.moved) {
     const at::Tensor& gradient = site.bucket(site.task.bucket).gradient;
-    reduction_ = {tag_of(site.task),
-                  gradient.scalar_type() == at::kDouble ? Element::float64 : Element::float32,
-                  gradient.data_ptr(), static_cast<std::size_t>(gradient.numel())};
+    reduction_ = {tag_of(site.task), element_of(gradient), gradient.data_ptr(),
+                  static_cast<std::size_t>(gradient.numel())};
   }
 
  private:
   void launch(const StepContext&) override {
     if (group_ != nullptr) {
-      group_->all_reduce(member_, reduction_);
+      moved_ = static_cast<std::int64_t>(group_->all_reduce(member_, reduction_));
     }
   }
 
   Collective* group_;
   std::uint32_t member_;
+  std::int64_t& moved_;
   Reduction reduction_;
 };
 

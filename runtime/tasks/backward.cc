@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "runtime/tasks/chain_memory.h"
+
 namespace piper {
 namespace {
 
@@ -15,6 +17,7 @@ class BackwardBase : public ReleasingTask {
  public:
   explicit BackwardBase(const Site& site)
       : ReleasingTask(site),
+        memory_(site),
         switches_(site.switches),
         count_(site.find(Buffer::Kind::token_count)) {}
 
@@ -109,6 +112,7 @@ class BackwardBase : public ReleasingTask {
     Cell* cell;
     std::size_t position;  // in Chunk::inputs
   };
+  ChainMemory memory_;
   const Switches& switches_;
   const Cell* count_;
   Saved* saved_ = nullptr;
@@ -124,6 +128,7 @@ class BackwardTask final : public BackwardBase {
  private:
   void launch(const StepContext&) override {
     const Charge charge(Holding::activation);
+    memory_.enter();
     collect();
     edges_.clear();
     for (const at::Tensor& tensor : tensors_) {
@@ -157,6 +162,7 @@ class BackwardInputTask final : public BackwardBase {
  private:
   void launch(const StepContext&) override {
     const Charge charge(Holding::activation);
+    memory_.enter();
     collect();
     saved_->outputs.clear();
     saved_->loss.reset();
@@ -178,14 +184,17 @@ class BackwardInputTask final : public BackwardBase {
 
 class BackwardWeightTask final : public ReleasingTask {
  public:
-  BackwardWeightTask(const Site& site, Saved& saved) : ReleasingTask(site), saved_(saved) {}
+  BackwardWeightTask(const Site& site, Saved& saved)
+      : ReleasingTask(site), memory_(site), saved_(saved) {}
 
  private:
   void launch(const StepContext&) override {
     const Charge charge(Holding::activation);
+    memory_.enter();
     backward_weight(saved_.rest);
   }
 
+  ChainMemory memory_;
   Saved& saved_;
 };
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "runtime/device/sleep.h"
+#include "runtime/tasks/chain_memory.h"
 
 namespace piper {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 class EmulatedTask final : public ReleasingTask {
  public:
   EmulatedTask(const Site& site, std::uint64_t nanoseconds)
-      : ReleasingTask(site), nanoseconds_(nanoseconds) {
+      : ReleasingTask(site), memory_(site), nanoseconds_(nanoseconds) {
     for (const BufferId id : site.program.writes_of(site.task)) {
       const Buffer& buffer = site.program.buffer(id);
       if (buffer.kind == Buffer::Kind::activation || buffer.kind == Buffer::Kind::gradient) {
@@ -30,12 +31,14 @@ class EmulatedTask final : public ReleasingTask {
   void launch(const StepContext&) override {
     const Sleep sleep(nanoseconds_);
     const Charge charge(Holding::activation);
+    memory_.enter();
     for (const Result& result : results_) {
       result.cell->tensor = at::zeros(result.shape, result.dtype);
     }
     sleep.wait();
   }
 
+  ChainMemory memory_;
   std::uint64_t nanoseconds_;
   std::vector<Result> results_;
 };

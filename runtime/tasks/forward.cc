@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/tasks/chain_memory.h"
+
 namespace piper {
 namespace {
 
@@ -23,6 +25,7 @@ class ForwardTask final : public ReleasingTask {
  public:
   explicit ForwardTask(const Site& site)
       : ReleasingTask(site),
+        memory_(site),
         loss_sum_(site.find(Buffer::Kind::loss_sum)),
         has_loss_(site.chunk().has_loss) {
     if (Cell* const saved = site.find(Buffer::Kind::saved); saved != nullptr) {
@@ -143,6 +146,7 @@ class ForwardTask final : public ReleasingTask {
   void launch(const StepContext&) override {
     const c10::AutoGradMode grad_mode(saved_ != nullptr);
     const Charge charge(Holding::activation);
+    memory_.enter();
     if (saved_ != nullptr) {
       saved_->inputs.resize(inputs_.size());
       saved_->outputs.resize(output_count_);
@@ -213,6 +217,7 @@ class ForwardTask final : public ReleasingTask {
     }
   }
 
+  ChainMemory memory_;
   std::vector<Input> inputs_;
   std::vector<Step> steps_;
   std::vector<Output> outputs_;

@@ -37,7 +37,7 @@ class GradNormTask final : public ReleasingTask {
     std::tie(group_, member_) = site.collective();
     for (const BufferId id : site.program.reads_of(site.task)) {
       if (site.program.buffer(id).kind == Buffer::Kind::parameter_gradient) {
-        add(site, site.bucket(site.program.buffer(id).bucket));
+        add(site, site.program.buffer(id).bucket);
       }
     }
   }
@@ -48,18 +48,22 @@ class GradNormTask final : public ReleasingTask {
     std::int64_t begin, count;
   };
 
-  void add(const Site& site, const BucketState& bucket) {
-    std::vector<std::uint32_t> holders;
-    for (const std::uint32_t home : bucket.bucket->homes) {
-      const std::vector<std::uint32_t>& ranks = site.plan.programs[home].ranks;
-      holders.insert(holders.end(), ranks.begin(), ranks.end());
+  void add(const Site& site, BucketId id) {
+    const at::Tensor& gradient = site.bucket(id).gradient;
+    const Share holders = holders_of(site, id);
+    const Rows share = cut_rows({0, gradient.numel()},
+                                static_cast<std::uint32_t>(holders.ranks.size()), holders.index);
+    parts_.push_back({gradient, share.begin, share.count});
+  }
+
+  // The ranks that have the same of a bucket's gradient: those that reduce it last.
+  static Share holders_of(const Site& site, BucketId id) {
+    for (const Task& task : site.program.tasks) {
+      if (task.op == Op::all_reduce && task.bucket == id) {
+        return group_of(site.plan.communicators[index(task.communicator)], site.rank.number);
+      }
     }
-    const auto me = std::find(holders.begin(), holders.end(), site.rank.number);
-    PIPER_CHECK(me != holders.end(), "a rank measures the gradient of a bucket it does not hold");
-    const Rows part =
-        cut_rows({0, bucket.gradient.numel()}, static_cast<std::uint32_t>(holders.size()),
-                 static_cast<std::uint32_t>(me - holders.begin()));
-    parts_.push_back({bucket.gradient, part.begin, part.count});
+    return {{site.rank.number}, 0};
   }
 
   void launch(const StepContext&) override {

@@ -3,8 +3,8 @@
 //
 //   before: every bucket's gradient is reduced     after: grad_norm and Report hold the norm
 //
-// Ranks that hold a bucket hold the same gradients, so each adds up the squares of its own part of
-// it: every element counts once.
+// Ranks that have reduced the same gradients have the same bits of them, so each adds up the
+// squares of its own share: every element counts once. Padding is zero.
 #pragma once
 
 #include "runtime/tasks/site.h"

@@ -1,11 +1,13 @@
 #include "runtime/tasks/make_task.h"
 
+#include "runtime/tasks/all_gather.h"
 #include "runtime/tasks/all_reduce.h"
 #include "runtime/tasks/backward.h"
 #include "runtime/tasks/forward.h"
 #include "runtime/tasks/grad_norm.h"
 #include "runtime/tasks/input.h"
 #include "runtime/tasks/loss_report.h"
+#include "runtime/tasks/reduce_scatter.h"
 #include "runtime/tasks/token_count.h"
 #include "runtime/tasks/transfer.h"
 #include "runtime/tasks/update.h"
@@ -30,6 +32,10 @@ MadeTask make_task(const Site& site) {
       return make_recv(site);
     case Op::all_reduce:
       return make_all_reduce(site);
+    case Op::reduce_scatter:
+      return make_reduce_scatter(site);
+    case Op::all_gather:
+      return make_all_gather(site);
     case Op::token_count:
       return make_token_count(site);
     case Op::loss_report:

@@ -13,6 +13,7 @@
 #include "runtime/memory/account.h"
 #include "runtime/model/build.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/tasks/lent_storage.h"
 #include "runtime/tasks/split_backward.h"
 
 namespace torch::autograd {
@@ -35,25 +36,40 @@ struct Saved {
 
 // The contents of a buffer.
 struct Cell {
-  at::Tensor tensor;  // input, activation, gradient
+  at::Tensor tensor;  // input, activation, gradient, gathered, full_gradient
   Saved saved;
-  double number = 0;     // loss_sum, token_count, grad_norm
-  bool in_slot = false;  // the tensor's memory will be used again by another buffer
+  double number = 0;            // loss_sum, token_count, grad_norm
+  bool in_slot = false;         // the tensor's memory will be used again by another buffer
+  LentStorage* lent = nullptr;  // gathered, full_gradient: what the tensor is lent to
 
   void clear() {
+    if (lent != nullptr) {
+      lent->take_back(tensor);
+    }
     tensor.reset();
     saved.clear();
   }
 };
 
-// The parameters of a bucket on one rank: flat, with the model's parameters as views.
+// Ranks that share something whole, a part each, and which part is this rank's.
+struct Share {
+  std::vector<std::uint32_t> ranks;
+  std::uint32_t index = 0;
+};
+
+// The parameters of a bucket on one rank: flat tensors. Each has the whole bucket, padded, or the
+// rank's part of it. The model's parameters are views of `value`, and their gradients of
+// `gradient`, where these are whole; else of what a chain of uses has.
 struct BucketState {
   const Bucket* bucket = nullptr;
-  at::Tensor value;     // in the bucket's dtype
-  at::Tensor master;    // fp32 or wider; the same tensor as `value` where that is
-  at::Tensor gradient;  // in the master's dtype; undefined where frozen
+  Share share;          // one rank: it has all
+  at::Tensor value;     // in the bucket's dtype, kept between steps
+  at::Tensor part;      // the rank's part of `value`
+  at::Tensor master;    // of the part, fp32 or wider; the same tensor as `part` where that is
+  at::Tensor gradient;  // of the part, in the master's dtype; undefined where frozen
   at::Tensor kept;      // a copy of the last reduced gradient, where asked for
   OptimizerState optimizer;
+  std::unique_ptr<LentStorage> gathered, full_gradient;  // null: views of `value`, `gradient`
   std::vector<std::shared_ptr<torch::autograd::Node>>
       accumulators;  // kept, or each graph makes its own
 };
@@ -82,7 +98,7 @@ struct Switches {
 // The communicators of one plan, by CommId: one of the two is there.
 struct Communication {
   std::unique_ptr<PointToPoint> point_to_point;
-  std::unique_ptr<Collective> collective;
+  std::vector<std::unique_ptr<Collective>> collectives;  // one a group, in their order
 };
 
 }  // namespace piper

@@ -23,4 +23,8 @@ std::array<double, n> sum_over(Collective* group, std::uint32_t member, std::uin
   return numbers;
 }
 
+inline Element element_of(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kDouble ? Element::float64 : Element::float32;
+}
+
 }  // namespace piper

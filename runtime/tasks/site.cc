@@ -1,10 +1,33 @@
 #include "runtime/tasks/site.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 
+#include "core/plan/groups.h"
 #include "runtime/exec/describe.h"
 
 namespace piper {
+
+Share group_of(const Communicator& communicator, std::uint32_t rank) {
+  const GroupSeat seat = group_seat(communicator, rank);
+  return {groups_of(communicator)[seat.group], seat.place};
+}
+
+std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
+                      const Buffer& buffer) {
+  return buffer.bytes.per_row == 0
+             ? buffer.bytes.fixed
+             : buffer.bytes.at(rows_of(plan, program, coordinate, buffer.microbatch).count);
+}
+
+at::Tensor Memory::take(Holding holding) const {
+  if (slot.defined()) {
+    return slot;
+  }
+  const Charge charge(holding);
+  return at::empty({elements}, dtype);
+}
 
 Cell* Site::find(Buffer::Kind kind, ValueId value) const {
   for (const auto buffers : {program.reads_of(task), program.writes_of(task)}) {
@@ -29,11 +52,8 @@ std::pair<Collective*, std::uint32_t> Site::collective() const {
   if (!valid(task.communicator)) {
     return {nullptr, 0};
   }
-  const std::vector<std::uint32_t>& ranks = plan.communicators[index(task.communicator)].ranks;
-  const auto found = std::find(ranks.begin(), ranks.end(), rank.number);
-  PIPER_CHECK(found != ranks.end(), "a rank runs a collective that it is no member of");
-  return {communications[index(task.communicator)].collective.get(),
-          static_cast<std::uint32_t>(found - ranks.begin())};
+  const GroupSeat seat = group_seat(plan.communicators[index(task.communicator)], rank.number);
+  return {communications[index(task.communicator)].collectives[seat.group].get(), seat.place};
 }
 
 BucketState& Site::bucket(BucketId id) const {
@@ -43,17 +63,19 @@ BucketState& Site::bucket(BucketId id) const {
   return *rank.buckets[index(id)];
 }
 
-at::Tensor Site::slot_of(BufferId id) const {
+Memory Site::memory(BufferId id) const {
   const Buffer& buffer = program.buffer(id);
-  if (buffer.slot == Buffer::kNoSlot) {
-    return {};
+  const DType dtype = valid(buffer.value) ? model().value(buffer.value).dtype
+                      : buffer.kind == Buffer::Kind::full_gradient
+                          ? gradient_dtype(plan.buckets[index(buffer.bucket)].dtype)
+                          : plan.buckets[index(buffer.bucket)].dtype;
+  const std::int64_t bytes = bytes_of(plan, program, coordinate, buffer);
+  Memory memory{{}, bytes / size_of(dtype), to_torch(dtype)};
+  if (buffer.slot != Buffer::kNoSlot) {
+    PIPER_CHECK(bytes <= slots[buffer.slot].numel(), "a buffer is larger than its slot");
+    memory.slot = slots[buffer.slot].narrow(0, 0, bytes).view(memory.dtype);
   }
-  std::int64_t bytes = size_of(model().value(buffer.value).dtype);
-  for (const std::int64_t size : shape(buffer.value, buffer.microbatch)) {
-    bytes *= size;
-  }
-  PIPER_CHECK(bytes <= slots[buffer.slot].numel(), "a value is larger than its slot");
-  return slots[buffer.slot].narrow(0, 0, bytes).view(to_torch(model().value(buffer.value).dtype));
+  return memory;
 }
 
 ReleasingTask::ReleasingTask(const Site& site) {

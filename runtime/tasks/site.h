@@ -14,6 +14,19 @@
 
 namespace piper {
 
+// The group of a collective's ranks that `rank` is in.
+Share group_of(const Communicator& communicator, std::uint32_t rank);
+
+// Where the contents of a buffer lie.
+struct Memory {
+  at::Tensor slot;  // flat, of their type and size; undefined: the plan gives it none
+  std::int64_t elements = 0;
+  at::ScalarType dtype = at::kFloat;
+
+  // The slot, or new memory, charged to `holding`. Flat.
+  at::Tensor take(Holding holding) const;
+};
+
 struct Site {
   const Config& config;
   const Plan& plan;
@@ -25,6 +38,7 @@ struct Site {
   const std::vector<at::Tensor>& slots;  // of bytes
   const std::vector<Communication>& communications;
   const Switches& switches;
+  std::int64_t& moved;  // bytes that the task has moved in this period between ranks
 
   const ModelGraph& model() const { return rank.model.graph; }
   const Chunk& chunk() const { return plan.chunks[index(task.chunk)]; }
@@ -46,10 +60,12 @@ struct Site {
 
   BucketState& bucket(BucketId id) const;
 
-  // The memory of a received value, flat and of its type; undefined where the plan gives it no
-  // slot.
-  at::Tensor slot_of(BufferId id) const;
+  Memory memory(BufferId id) const;
 };
+
+// Bytes of a buffer on a rank.
+std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
+                      const Buffer& buffer);
 
 // A task whose buffers end with it as the plan says.
 class ReleasingTask : public TaskBody {

@@ -1,7 +1,5 @@
 #include "runtime/tasks/transfer.h"
 
-#include <ATen/ops/empty.h>
-
 namespace piper {
 namespace {
 
@@ -16,6 +14,7 @@ class TransferTask : public ReleasingTask {
     }
     const Buffer& buffer = site.program.buffer(buffers[0]);
     cell_ = site.cell(buffers[0]);
+    moved_ = &site.moved;
     link_ = site.communications[index(site.task.communicator)].point_to_point.get();
     member_ = site.coordinate;
     shape_ = site.shape(buffer.value, site.task.microbatch);
@@ -31,6 +30,7 @@ class TransferTask : public ReleasingTask {
   std::uint32_t self_, peer_, member_ = 0;
   Cell* cell_ = nullptr;
   PointToPoint* link_ = nullptr;
+  std::int64_t* moved_ = nullptr;
   std::vector<std::int64_t> shape_;
   at::ScalarType dtype_ = at::kFloat;
 };
@@ -49,26 +49,22 @@ class SendTask final : public TransferTask {
                             c10::str(value.sizes()) + " and " + c10::toString(value.scalar_type()));
     }
     link_->send(member_, message(value.contiguous()));
+    *moved_ = static_cast<std::int64_t>(value.nbytes());
   }
 };
 
 class RecvTask final : public TransferTask {
  public:
-  RecvTask(const Site& site, at::Tensor slot) : TransferTask(site), slot_(std::move(slot)) {}
+  RecvTask(const Site& site, Memory memory) : TransferTask(site), memory_(std::move(memory)) {}
 
  private:
   void launch(const StepContext&) override {
-    if (slot_.defined()) {
-      cell_->tensor = slot_.view(shape_);
-      cell_->in_slot = true;
-    } else {
-      const Charge charge(Holding::received);
-      cell_->tensor = at::empty(shape_, dtype_);
-    }
+    cell_->tensor = memory_.take(Holding::received).view(shape_);
+    cell_->in_slot = memory_.slot.defined();
     link_->recv(member_, message(cell_->tensor));
   }
 
-  at::Tensor slot_;  // flat, of the value's type and size; undefined: from the allocator
+  Memory memory_;
 };
 
 }  // namespace
@@ -81,11 +77,7 @@ MadeTask make_send(const Site& site) {
 
 MadeTask make_recv(const Site& site) {
   const std::span<const BufferId> writes = site.program.writes_of(site.task);
-  at::Tensor slot;
-  if (writes.size() == 1) {
-    slot = site.slot_of(writes[0]);
-  }
-  auto task = std::make_unique<RecvTask>(site, std::move(slot));
+  auto task = std::make_unique<RecvTask>(site, writes.empty() ? Memory{} : site.memory(writes[0]));
   PIPER_TRY(task->resolve(site, writes));
   return task;
 }

@@ -26,8 +26,8 @@ class UpdateTask final : public ReleasingTask {
       settings.lr *= step.lr_factor;
       update(settings, step.step, bucket_.master, bucket_.gradient,
              clip_scale(max_norm_, norm_.number), bucket_.optimizer);
-      if (!bucket_.value.is_same(bucket_.master)) {
-        bucket_.value.copy_(bucket_.master);
+      if (!bucket_.part.is_same(bucket_.master)) {
+        bucket_.part.copy_(bucket_.master);
       }
     }
     bucket_.gradient.zero_();

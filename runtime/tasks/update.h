@@ -1,6 +1,6 @@
-// update: one optimizer step of a bucket.
+// update: one optimizer step of the rank's part of a bucket.
 //
-//   before: the bucket's gradient is reduced, grad_norm is known     after: its parameters, moments
+//   before: the part's gradient is reduced, grad_norm is known     after: its parameters, moments
 //   and master values are updated, its gradient is 0
 //
 // The gradient is scaled as clip_scale() says. Where the norm is not finite, only the gradient

@@ -173,21 +173,35 @@ actions = "0F0 0F1 3F0 3B0 (0F2;3F1) 0I0 3B1 0W0 3F2 3B2 0B1 0I2 0W2"
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 }
 
-TEST_F(Run, RefusesAPlanThatTheRuntimeCannotRunWhereCheckOnlyWarns) {
+TEST_F(Run, ComparesAShardedJobWithOneDevice) {
   write_job(2, R"(dp = 2
 [[directive]]
 op = "replicate"
 filter = {}
 shard_optimizer = true
+shard_grads = true
+shard_params = true
+bucket_bytes = "2KiB"
+)");
+
+  const Ended verified = run({"verify", "--training.dtype=float64", "--optimizer.name=sgd"});
+
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
+TEST_F(Run, RefusesAPlanThatTheRuntimeCannotRunWhereCheckOnlyWarns) {
+  write_job(2, R"([[directive]]
+op = "shard"
+filter = { layer = 1 }
 )");
 
   const Ended checked = run({"check"});
   const Ended trained = run({"train"});
 
-  const std::string what = "job.toml:15:1: error: job: this version of the runtime cannot run ";
+  const std::string what = "job.toml:14:1: error: job: this version of the runtime cannot run ";
   EXPECT_EQ(trained.status, 2);
   EXPECT_EQ(trained.out, "");
-  EXPECT_TRUE(trained.err.starts_with(what + "reduce_scatter of bucket ")) << trained.err;
+  EXPECT_TRUE(trained.err.starts_with(what + "all_to_all")) << trained.err;
   EXPECT_TRUE(trained.err.ends_with("[runtime.unsupported]\n")) << trained.err;
   EXPECT_EQ(checked.status, 0) << checked.err;
   EXPECT_EQ(replace_all(checked.err, ": warning: ", ": error: "), trained.err);

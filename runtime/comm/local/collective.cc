@@ -10,9 +10,12 @@ constexpr std::size_t kLine = 16;  // slices are whole cache lines of floats
 constexpr std::size_t kBlock =
     4096;  // elements that are added up at a time: they stay in the cache
 
-// data[i] of every member becomes the sum over the members, for begin <= i < end.
-template <typename T>
-void reduce(const std::vector<Reduction>& members, std::size_t begin, std::size_t end) {
+using Posted = LocalCollective::Posted;
+
+// Calls give(sum, at, count) with the sums over the members of their elements at <= i < at + count,
+// block by block, for begin <= i < end.
+template <typename T, typename Give>
+void add_up(const std::vector<Posted>& members, std::size_t begin, std::size_t end, Give give) {
   std::array<T, kBlock> sum;
   for (std::size_t at = begin; at < end; at += kBlock) {
     const std::size_t count = std::min(kBlock, end - at);
@@ -23,16 +26,44 @@ void reduce(const std::vector<Reduction>& members, std::size_t begin, std::size_
         sum[i] += other[i];
       }
     }
-    for (const Reduction& member : members) {
-      std::copy_n(sum.begin(), count, static_cast<T*>(member.data) + at);
-    }
+    give(sum.data(), at, count);
   }
 }
 
-std::string describe(const Reduction& reduction, std::uint32_t rank) {
-  return "rank " + std::to_string(rank) + " reduces " + std::to_string(reduction.count) +
-         (reduction.element == Element::float32 ? " float32" : " float64") + " elements of tag " +
-         std::to_string(reduction.tag);
+// data[i] of every member becomes the sum over the members, for begin <= i < end.
+template <typename T>
+void reduce(const std::vector<Posted>& members, std::size_t begin, std::size_t end) {
+  add_up<T>(members, begin, end, [&](const T* sum, std::size_t at, std::size_t count) {
+    for (const Posted& member : members) {
+      std::copy_n(sum, count, static_cast<T*>(member.data) + at);
+    }
+  });
+}
+
+// part[i - begin] grows by the sum over the members of data[i], for begin <= i < end.
+template <typename T>
+void reduce_into(T* part, const std::vector<Posted>& members, std::size_t begin, std::size_t end) {
+  add_up<T>(members, begin, end, [&](const T* sum, std::size_t at, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      part[at - begin + i] += sum[i];
+    }
+  });
+}
+
+std::size_t width(Element element) {
+  return element == Element::float32 ? sizeof(float) : sizeof(double);
+}
+
+std::string describe(const Posted& posted, std::uint32_t rank) {
+  using Kind = LocalCollective::Kind;
+  const char* const verb = posted.kind == Kind::all_reduce       ? " reduces "
+                           : posted.kind == Kind::reduce_scatter ? " scatters "
+                                                                 : " gathers ";
+  const char* const unit = posted.kind == Kind::all_gather      ? " bytes"
+                           : posted.element == Element::float32 ? " float32 elements"
+                                                                : " float64 elements";
+  return "rank " + std::to_string(rank) + verb + std::to_string(posted.count) + unit + " of tag " +
+         std::to_string(posted.tag);
 }
 
 }  // namespace
@@ -47,15 +78,12 @@ void LocalCollective::wake() noexcept {
   changed_.notify_all();
 }
 
-void LocalCollective::all_reduce(std::uint32_t member, const Reduction& reduction) {
+std::size_t LocalCollective::all_reduce(std::uint32_t member, const Reduction& reduction) {
   if (size() == 1) {
-    return;
+    return 0;
   }
-  posted_[member] = reduction;
-  gather();
-  if (!difference_.empty()) {
-    throw CommunicationError(difference_);
-  }
+  meet(member,
+       {Kind::all_reduce, reduction.tag, reduction.element, reduction.count, reduction.data});
   const std::size_t lines = (reduction.count + kLine - 1) / kLine;
   const std::size_t each = (lines + size() - 1) / size() * kLine;
   const std::size_t begin = std::min(member * each, reduction.count);
@@ -66,9 +94,44 @@ void LocalCollective::all_reduce(std::uint32_t member, const Reduction& reductio
     reduce<double>(posted_, begin, end);
   }
   part();
+  return 2 * (size() - 1) * (end - begin) * width(reduction.element);  // read, and written back
 }
 
-void LocalCollective::gather() {
+std::size_t LocalCollective::reduce_scatter(std::uint32_t member, const Scatter& scatter) {
+  meet(member, {Kind::reduce_scatter, scatter.tag, scatter.element, scatter.count,
+                const_cast<void*>(scatter.whole)});
+  const std::size_t each = scatter.count / size();
+  const std::size_t begin = member * each, end = begin + each;
+  if (scatter.element == Element::float32) {
+    reduce_into(static_cast<float*>(scatter.part), posted_, begin, end);
+  } else {
+    reduce_into(static_cast<double*>(scatter.part), posted_, begin, end);
+  }
+  part();
+  return (size() - 1) * each * width(scatter.element);
+}
+
+std::size_t LocalCollective::all_gather(std::uint32_t member, const Gather& gather) {
+  meet(member, {Kind::all_gather, gather.tag, {}, gather.bytes, const_cast<void*>(gather.part)});
+  for (std::size_t m = 0; m < posted_.size(); ++m) {
+    char* const to = static_cast<char*>(gather.whole) + m * gather.bytes;
+    if (to != posted_[m].data) {
+      std::copy_n(static_cast<const char*>(posted_[m].data), gather.bytes, to);
+    }
+  }
+  part();
+  return (size() - 1) * gather.bytes;
+}
+
+void LocalCollective::meet(std::uint32_t member, const Posted& posted) {
+  posted_[member] = posted;
+  assemble();
+  if (!difference_.empty()) {
+    throw CommunicationError(difference_);
+  }
+}
+
+void LocalCollective::assemble() {
   std::unique_lock lock(mutex_);
   cancellation_.throw_if_requested();
   const std::uint64_t round = round_;
@@ -101,10 +164,11 @@ void LocalCollective::part() {
 }
 
 std::string LocalCollective::compare() const {
-  const Reduction& first = posted_.front();
+  const Posted& first = posted_.front();
   for (std::size_t m = 1; m < posted_.size(); ++m) {
-    const Reduction& other = posted_[m];
-    if (other.tag != first.tag || other.element != first.element || other.count != first.count) {
+    const Posted& other = posted_[m];
+    if (other.kind != first.kind || other.tag != first.tag || other.element != first.element ||
+        other.count != first.count) {
       return "members of a collective differ: " + describe(first, ranks_.front()) + ", but " +
              describe(other, ranks_[m]);
     }

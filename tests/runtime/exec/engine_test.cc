@@ -8,70 +8,15 @@
 
 #include "core/pipeline.h"
 #include "runtime/exec/create_engine.h"
+#include "tests/runtime/exec/running.h"
 #include "tests/support/live_toy.h"
 
 namespace piper {
 namespace {
 
 using test::OneDevice;
+using test::Running;
 using test::ToyJob;
-
-// A job, its engine, and the parameters at the start.
-struct Running {
-  explicit Running(const ToyJob& options, const std::function<void(Job&)>& change = {},
-                   const std::function<void(LiveModel&)>& edit = {}) {
-    auto planned = test::toy_job(options);
-    EXPECT_TRUE(planned) << to_string(planned.error());
-    job = *planned;
-    if (change) {
-      change(job);
-    }
-    model = test::live_toy(options.shape, options.dtype);
-    auto made = create_engine(job, [&]() -> Expected<LiveModel> {
-      LiveModel live = test::live_toy(options.shape, options.dtype);
-      if (edit) {
-        edit(live);
-      }
-      return live;
-    });
-    EXPECT_TRUE(made) << to_string(made.error());
-    engine = std::move(*made);
-    batch = test::toy_batch(job.model, job.plans.train.global_rows, 1);
-    start = parameters();
-  }
-
-  std::vector<std::uint32_t> homes(ParameterId id) const {
-    std::vector<std::uint32_t> ranks;
-    for (std::uint32_t rank = 0; rank < engine->world(); ++rank) {
-      if (engine->parameter(rank, id).defined()) {
-        ranks.push_back(rank);
-      }
-    }
-    return ranks;
-  }
-
-  // Copies, from the first home.
-  std::vector<at::Tensor> parameters() const {
-    std::vector<at::Tensor> values;
-    for (std::uint32_t i = 0; i < job.model.parameters.size(); ++i) {
-      values.push_back(engine->parameter(homes(ParameterId{i}).at(0), ParameterId{i}).clone());
-    }
-    return values;
-  }
-
-  Expected<StepResult> train(std::int64_t step = 1) {
-    return engine->train_step(test::feed(job.plans.train, batch, step));
-  }
-  Expected<StepResult> evaluate() {
-    return engine->evaluate_step(test::feed(job.plans.evaluate, batch));
-  }
-
-  Job job;
-  LiveModel model;
-  std::unique_ptr<Engine> engine;
-  Batch batch;
-  std::vector<at::Tensor> start;
-};
 
 struct Case {
   ToyJob job;

@@ -1,0 +1,42 @@
+#include "runtime/tasks/chain_memory.h"
+
+#include <algorithm>
+
+namespace piper {
+
+ChainMemory::ChainMemory(const Site& site) {
+  for (const BufferId id : site.program.reads_of(site.task)) {
+    const Buffer& buffer = site.program.buffer(id);
+    if (buffer.kind == Buffer::Kind::gathered) {
+      Cell* const cell = site.cell(id);
+      cell->lent = site.bucket(buffer.bucket).gathered.get();
+      PIPER_CHECK(cell->lent != nullptr, "a bucket is gathered of which the rank has the whole");
+      gathered_.push_back(cell);
+    }
+  }
+  for (const BufferId id : site.program.writes_of(site.task)) {
+    const Buffer& buffer = site.program.buffer(id);
+    if (buffer.kind == Buffer::Kind::full_gradient) {
+      Cell* const cell = site.cell(id);
+      cell->lent = site.bucket(buffer.bucket).full_gradient.get();
+      PIPER_CHECK(cell->lent != nullptr, "a gradient is reduced of which the rank keeps the whole");
+      const bool first = site.program.tasks.data() + index(buffer.alloc) == &site.task;
+      gradients_.push_back({cell, site.memory(id), first});
+    }
+  }
+}
+
+void ChainMemory::enter() const {
+  for (const Cell* const cell : gathered_) {
+    cell->lent->lend(cell->tensor);
+  }
+  for (const Gradient& gradient : gradients_) {
+    if (gradient.first) {
+      gradient.cell->tensor = gradient.memory.take(Holding::gradient);
+      gradient.cell->tensor.zero_();
+    }
+    gradient.cell->lent->lend(gradient.cell->tensor);
+  }
+}
+
+}  // namespace piper

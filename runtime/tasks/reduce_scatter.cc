@@ -1,0 +1,44 @@
+#include "runtime/tasks/reduce_scatter.h"
+
+#include "runtime/tasks/reduction.h"
+
+namespace piper {
+namespace {
+
+class ReduceScatterTask final : public ReleasingTask {
+ public:
+  ReduceScatterTask(const Site& site, const Cell& whole, const at::Tensor& part)
+      : ReleasingTask(site), whole_(whole), part_(part), moved_(site.moved) {
+    std::tie(group_, member_) = site.collective();
+    scatter_ = {tag_of(site.task), element_of(part), nullptr, 0, part.data_ptr()};
+  }
+
+ private:
+  void launch(const StepContext&) override {
+    PIPER_CHECK(whole_.tensor.numel() == part_.numel() * group_->size(),
+                "a gradient is not as large as its parts");
+    scatter_.whole = whole_.tensor.const_data_ptr();
+    scatter_.count = static_cast<std::size_t>(whole_.tensor.numel());
+    moved_ = static_cast<std::int64_t>(group_->reduce_scatter(member_, scatter_));
+  }
+
+  const Cell& whole_;
+  const at::Tensor part_;
+  std::int64_t& moved_;
+  Collective* group_ = nullptr;
+  std::uint32_t member_ = 0;
+  Scatter scatter_;
+};
+
+}  // namespace
+
+MadeTask make_reduce_scatter(const Site& site) {
+  const Cell* const whole = site.find(Buffer::Kind::full_gradient);
+  if (whole == nullptr || !site.bucket(site.task.bucket).gradient.defined() ||
+      !valid(site.task.communicator)) {
+    return misfit(site, "expected a bucket with gradients, and a communicator");
+  }
+  return std::make_unique<ReduceScatterTask>(site, *whole, site.bucket(site.task.bucket).gradient);
+}
+
+}  // namespace piper

@@ -1,0 +1,245 @@
+// Plans that shard optimizer, gradients and parameters compute what one device does, whatever they
+// are made of, and move as many bytes as they should.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/runtime/exec/running.h"
+#include "tests/support/sharded_toy.h"
+
+namespace piper {
+namespace {
+
+using test::OneDevice;
+using test::Running;
+using test::ShardedShape;
+
+Job job_of(const ShardedShape& shape, DType dtype = DType::float64,
+           const std::function<void(Config&)>& change = {}) {
+  test::ShardedJob sharded = sharded_job(shape);
+  sharded.model = test::toy_graph({.layers = shape.layers, .tied = shape.tied}, dtype);
+  sharded.config.training.dtype = dtype;
+  sharded.config.optimizer.name = OptimizerName::sgd;
+  sharded.config.optimizer.lr = 0.1;
+  if (change) {
+    change(sharded.config);
+  }
+  auto plans = test::plan(sharded);
+  EXPECT_TRUE(plans) << to_string(shape) << '\n' << to_string(plans.error());
+  return {sharded.config, sharded.model, *plans};
+}
+
+Running running(const ShardedShape& shape, DType dtype = DType::float64,
+                const std::function<void(Config&)>& change = {}) {
+  return Running(job_of(shape, dtype, change), {.layers = shape.layers, .tied = shape.tied}, dtype);
+}
+
+// Loss, norm, gradients and updates of some steps are one device's, on every home the same.
+void expect_one_devices_steps(const ShardedShape& shape) {
+  SCOPED_TRACE(to_string(shape));
+  Running run = running(shape);
+  run.engine->keep_gradients(true);
+  for (int step = 1; step <= 3; ++step) {
+    const std::vector<at::Tensor> before = run.parameters();
+    const OneDevice one = test::one_device(run.model, before, run.batch);
+    const Expected<StepResult> evaluated = run.evaluate();
+    const Expected<StepResult> result = run.train(step);
+    ASSERT_TRUE(evaluated) << to_string(evaluated.error());
+    ASSERT_TRUE(result) << to_string(result.error());
+    EXPECT_NEAR(evaluated->loss, one.loss, 1e-12 * one.loss);
+    EXPECT_NEAR(result->loss, one.loss, 1e-12 * one.loss);
+    EXPECT_NEAR(result->grad_norm, one.norm, 1e-12 * one.norm);
+    for (std::uint32_t i = 0; i < before.size(); ++i) {
+      const ParameterId id{i};
+      const std::vector<std::uint32_t> homes = run.homes(id);
+      for (const std::uint32_t rank : homes) {
+        const at::Tensor value = run.engine->parameter(rank, id);
+        const at::Tensor gradient = run.engine->gradient(rank, id);
+        EXPECT_LT(test::relative_error(gradient, one.gradients[i]), 1e-12) << i;
+        EXPECT_LT(test::relative_error(value, before[i] - 0.1 * one.gradients[i]), 1e-12) << i;
+        EXPECT_TRUE(at::equal(value, run.engine->parameter(homes[0], id))) << i;
+        EXPECT_TRUE(at::equal(gradient, run.engine->gradient(homes[0], id))) << i;
+      }
+    }
+  }
+}
+
+TEST(Sharded, ComputesOneDevicesStepsInEveryStageAndSpan) {
+  for (const std::uint32_t zero : {1U, 2U, 3U}) {
+    for (const std::uint32_t pp : {1U, 2U}) {
+      for (std::uint32_t flags = 0; flags < 16; ++flags) {
+        ShardedShape shape{.pp = pp, .dp = 2, .microbatches = 3, .zero = zero};
+        shape.bucket_bytes = (flags & 1U) != 0 ? 600 : 0;
+        shape.keep_gathered = (flags & 2U) != 0 ? Span::step : Span::chain;
+        shape.reduce = shape.keep_gathered;
+        shape.tied = (flags & 4U) != 0;
+        shape.split_backward = (flags & 8U) != 0;
+        expect_one_devices_steps(shape);
+      }
+    }
+  }
+}
+
+TEST(Sharded, ComputesOneDevicesStepsOverThreeRanksThatDivideNoBucket) {
+  for (const std::uint32_t zero : {1U, 2U, 3U}) {
+    expect_one_devices_steps({.pp = 1, .dp = 3, .zero = zero, .split_backward = true});
+  }
+}
+
+TEST(Sharded, ComputesOneDevicesStepsForEveryPrefetch) {
+  for (const std::uint32_t prefetch : {0U, 1U, 2U, 9U}) {
+    expect_one_devices_steps({.microbatches = 4, .prefetch = prefetch, .tied = true});
+  }
+}
+
+TEST(Sharded, ComputesOneDevicesStepsInGroupsOfAPlace) {
+  for (const std::uint32_t zero : {1U, 2U, 3U}) {
+    for (const bool tied : {false, true}) {
+      expect_one_devices_steps(
+          {.pp = tied ? 2U : 1U, .dp = 4, .zero = zero, .hybrid = 2, .tied = tied});
+    }
+  }
+}
+
+TEST(Sharded, ComputesOneDevicesStepsBothWays) {
+  for (const std::uint32_t zero : {0U, 1U, 2U, 3U}) {
+    for (const bool tied : {false, true}) {
+      expect_one_devices_steps({.pp = 2,
+                                .microbatches = 4,
+                                .zero = zero,
+                                .tied = tied,
+                                .split_backward = tied,
+                                .bidirectional = true,
+                                .overlap = !tied});
+    }
+  }
+}
+
+TEST(Sharded, KeepsMasterValuesOfItsPartOfBfloat16Parameters) {
+  for (const std::uint32_t zero : {1U, 2U, 3U}) {
+    Running run = running({.pp = 1, .zero = zero}, DType::bfloat16);
+    for (int step = 1; step <= 3; ++step) {
+      ASSERT_TRUE(run.train(step));
+    }
+    for (std::uint32_t i = 0; i < run.start.size(); ++i) {
+      const ParameterId id{i};
+      for (const std::uint32_t rank : run.homes(id)) {
+        const at::Tensor master = run.engine->master(rank, id);
+        EXPECT_EQ(master.scalar_type(), at::kFloat);
+        EXPECT_TRUE(at::equal(master.to(at::kBFloat16), run.engine->parameter(rank, id)));
+        EXPECT_FALSE(at::equal(master, run.engine->parameter(rank, id).to(at::kFloat)));
+      }
+    }
+  }
+}
+
+TEST(Sharded, ClipsByTheNormOfTheWhole) {
+  for (const std::uint32_t zero : {1U, 2U, 3U}) {
+    const double max_norm = 0.05;
+    Running run = running({.dp = 3, .zero = zero}, DType::float64,
+                          [&](Config& config) { config.training.max_norm = max_norm; });
+    const OneDevice one = test::one_device(run.model, run.start, run.batch);
+    ASSERT_GT(one.norm, max_norm);
+
+    ASSERT_TRUE(run.train());
+
+    const std::vector<at::Tensor> after = run.parameters();
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      const at::Tensor step = 0.1 * max_norm / (one.norm + 1e-6) * one.gradients[i];
+      EXPECT_LT(test::relative_error(after[i], run.start[i] - step), 1e-12);
+    }
+  }
+}
+
+TEST(Sharded, SetsAParameterOnEveryHome) {
+  for (const std::uint32_t zero : {1U, 2U, 3U}) {
+    Running run = running({.pp = 1, .dp = 3, .zero = zero}, DType::bfloat16);
+    const ParameterId id{2};
+    const at::Tensor value = at::rand(run.job.model.parameter(id).shape);
+
+    run.engine->set_parameter(id, value);
+
+    for (const std::uint32_t rank : {0U, 1U, 2U}) {
+      EXPECT_TRUE(at::equal(run.engine->parameter(rank, id), value.to(at::kBFloat16)));
+      EXPECT_TRUE(at::equal(run.engine->master(rank, id), value));
+    }
+    EXPECT_TRUE(at::equal(run.parameters()[1], run.start[1]));
+    EXPECT_TRUE(at::equal(run.parameters()[3], run.start[3]));
+  }
+}
+
+// Bytes that tasks of one kind moved for a bucket in a step, as a mean over the ranks that hold it.
+std::map<std::pair<BucketId, Op>, double> volume(const Running& run, const StepResult& result) {
+  const Plan& plan = run.job.plans.train;
+  std::map<std::pair<BucketId, Op>, double> sums;
+  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+    const Program& program = plan.programs[plan.seat(rank).program];
+    for (std::size_t t = 0; t < program.tasks.size(); ++t) {
+      const Task& task = program.tasks[t];
+      if (valid(task.bucket) && is_communication(task.op)) {
+        double ranks = 0;
+        for (const std::uint32_t home : plan.buckets[index(task.bucket)].homes) {
+          ranks += static_cast<double>(plan.programs[home].ranks.size());
+        }
+        sums[{task.bucket, task.op}] += static_cast<double>(result.moved[rank][t]) / ranks;
+      }
+    }
+  }
+  return sums;
+}
+
+// Tasks of one kind for a bucket on its first home.
+double chains(const Plan& plan, BucketId bucket, Op op) {
+  double count = 0;
+  for (const Task& task : plan.programs[plan.buckets[index(bucket)].homes[0]].tasks) {
+    count += task.op == op && task.bucket == bucket ? 1 : 0;
+  }
+  return count;
+}
+
+// b (d - 1) / d a reduce-scatter and a gather, twice that an all-reduce, 2 (b / d) (h - 1) / h over
+// h further homes.
+TEST(Sharded, MovesTheBytesOfItsChains) {
+  for (const std::uint32_t zero : {0U, 1U, 2U, 3U}) {
+    for (const std::uint32_t hybrid : {0U, 2U}) {
+      for (const Span span : {Span::chain, Span::step}) {
+        const ShardedShape shape{.pp = 2,
+                                 .dp = 4,
+                                 .microbatches = 3,
+                                 .zero = zero,
+                                 .keep_gathered = span,
+                                 .reduce = span,
+                                 .hybrid = hybrid};
+        SCOPED_TRACE(to_string(shape));
+        Running run = running(shape);
+        const Expected<StepResult> result = run.train(1, /*record=*/true);
+        ASSERT_TRUE(result) << to_string(result.error());
+
+        const Plan& plan = run.job.plans.train;
+        auto moved = volume(run, *result);
+        const double d = zero == 0 ? 1 : hybrid > 0 ? hybrid : 4, h = 4 / d;
+        for (std::uint32_t i = 0; i < plan.buckets.size(); ++i) {
+          const BucketId id{i};
+          const auto b = static_cast<double>(plan.buckets[i].bytes());
+          const double of_chains = zero == 3 ? chains(plan, id, Op::all_gather) : zero > 0 ? 1 : 0;
+          const double reductions = zero > 1   ? chains(plan, id, Op::reduce_scatter)
+                                    : zero > 0 ? 1
+                                               : 0;
+          EXPECT_DOUBLE_EQ((moved[{id, Op::all_gather}]), of_chains * b * (d - 1) / d);
+          EXPECT_DOUBLE_EQ((moved[{id, Op::reduce_scatter}]), reductions * b * (d - 1) / d);
+          EXPECT_DOUBLE_EQ((moved[{id, Op::all_reduce}]), 2 * b / d * (h - 1) / h);
+          EXPECT_EQ(chains(plan, id, Op::reduce_scatter), reductions);
+          if (span == Span::step && zero == 3) {
+            EXPECT_EQ(of_chains, 1);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace piper
