@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "core/pipeline.h"
 #include "core/plugin/host.h"
@@ -49,11 +50,14 @@ std::string toml(const Case& c) {
   for (const std::string& section : c.sections) {
     text += section + '\n';
   }
-  if (c.pp > 1) {
+  if (c.pp > 1 || c.pipeline_of_one) {
     text += "[[strategy]]\nplugin = \"" + c.plugin + "\"\nschedule = \"" + c.schedule + "\"\n";
     if (c.stages_per_rank > 0) {
       text += "stages_per_rank = " + std::to_string(c.stages_per_rank) + '\n';
     }
+  }
+  if (!c.zero.empty()) {
+    text += "[[strategy]]\nplugin = \"zero\"\n" + c.zero + '\n';
   }
   return text;
 }
@@ -84,8 +88,9 @@ std::string to_string(const Case& c) {
   return "pp " + std::to_string(c.pp) + " dp " + std::to_string(c.dp) + " microbatches " +
          std::to_string(c.microbatches) + " rows " + std::to_string(c.global_rows()) + ' ' +
          c.schedule + (c.stages_per_rank > 0 ? " of " + std::to_string(c.stages_per_rank) : "") +
-         ' ' + c.dtype + ' ' + c.optimizer + (c.tied ? " tied" : " untied") +
-         (c.freeze.empty() ? "" : " freeze " + c.freeze.front());
+         (c.max_norm > 0 ? " clipped" : "") + ' ' +
+         std::regex_replace(c.zero, std::regex("\n"), ", ") + ' ' + c.dtype + ' ' + c.optimizer +
+         (c.tied ? " tied" : " untied") + (c.freeze.empty() ? "" : " freeze " + c.freeze.front());
 }
 
 Expected<Job> make_job(const Case& c, ModelFunction model) {

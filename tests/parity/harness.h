@@ -20,6 +20,8 @@ struct Case {
   std::int64_t rows = 0;  // 0: a number that neither dp nor the micro-batches divide
   std::string plugin = "interleaved1f1b", schedule = "1f1b";
   std::uint32_t stages_per_rank = 0;  // 0: the schedule's default
+  bool pipeline_of_one = false;       // the schedule also where pp is 1
+  std::string zero;                   // options of plugin zero, a line each; "": without it
   std::string dtype = "float64";
   bool tied = false;
   std::uint32_t layers = 4;

@@ -146,6 +146,107 @@ TEST(LocalCollective, SumsInTheOrderOfTheMembersWithTheSameBitsForAll) {
   }
 }
 
+TEST(LocalCollective, AddsToEachMembersPartTheSumInTheOrderOfTheMembers) {
+  for (const std::uint32_t members : {1u, 2u, 3u, 4u}) {
+    for (const std::size_t part : {0u, 1u, 17u, 10001u}) {
+      Cancellation cancellation;
+      std::vector<std::uint32_t> ranks(members);
+      std::iota(ranks.begin(), ranks.end(), 0);
+      LocalCollective group(cancellation, ranks);
+      const std::size_t count = part * members;
+      std::vector<std::vector<float>> data(members, std::vector<float>(count));
+      std::vector<std::vector<float>> parts(members, std::vector<float>(part, 0.5F));
+      std::vector<float> expected(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        for (std::uint32_t m = 0; m < members; ++m) {
+          data[m][i] = std::sin(static_cast<float>(1 + i * members + m)) * std::exp(float(m) * 3);
+          expected[i] = m == 0 ? data[m][i] : expected[i] + data[m][i];
+        }
+        expected[i] = 0.5F + expected[i];
+      }
+      const std::vector<std::vector<float>> before = data;
+      std::vector<std::size_t> moved(members);
+
+      const std::vector<std::string> errors = on_threads(members, [&](std::uint32_t m) {
+        moved[m] =
+            group.reduce_scatter(m, {7, Element::float32, data[m].data(), count, parts[m].data()});
+      });
+
+      for (std::uint32_t m = 0; m < members; ++m) {
+        EXPECT_EQ(errors[m], "");
+        EXPECT_EQ(std::memcmp(parts[m].data(), expected.data() + m * part, part * sizeof(float)),
+                  0);
+        EXPECT_EQ(moved[m], (members - 1) * part * sizeof(float));
+      }
+      EXPECT_EQ(data, before);
+    }
+  }
+}
+
+TEST(LocalCollective, GivesEveryMemberAllPartsWhereverItsOwnLies) {
+  for (const bool in_place : {false, true}) {
+    Cancellation cancellation;
+    LocalCollective group(cancellation, {5, 6, 7});
+    std::vector<std::string> parts = {"abc", "def", "ghi"};
+    std::vector<std::string> wholes(3, std::string(9, '.'));
+    for (std::uint32_t m = 0; in_place && m < 3; ++m) {
+      wholes[m].replace(3 * m, 3, parts[m]);
+    }
+    std::vector<std::size_t> moved(3);
+
+    on_threads(3, [&](std::uint32_t m) {
+      const char* const part = in_place ? wholes[m].data() + 3 * m : parts[m].data();
+      moved[m] = group.all_gather(m, {1, part, 3, wholes[m].data()});
+    });
+
+    EXPECT_EQ(wholes, std::vector<std::string>(3, "abcdefghi"));
+    EXPECT_EQ(moved, std::vector<std::size_t>(3, 6));
+  }
+}
+
+TEST(LocalCollective, RefusesMembersThatDoDifferentThings) {
+  Cancellation cancellation;
+  LocalCollective group(cancellation, {4, 6});
+  float data[2][8] = {}, part[8] = {};
+
+  const std::vector<std::string> errors = on_threads(2, [&](std::uint32_t member) {
+    if (member == 0) {
+      group.reduce_scatter(0, {3, Element::float32, data[0], 8, part});
+    } else {
+      group.all_gather(1, {3, part, 16, data[1]});
+    }
+  });
+
+  const std::string expected =
+      "members of a collective differ: rank 4 scatters 8 float32 elements of tag 3, but rank 6 "
+      "gathers 16 bytes of tag 3";
+  EXPECT_EQ(errors[0], expected);
+  EXPECT_EQ(errors[1], expected);
+}
+
+// The three operations in turn on one communicator, with members that dawdle.
+TEST(LocalCollective, ScattersAndGathersAgainAndAgainWithoutMixingRounds) {
+  Cancellation cancellation;
+  LocalCollective group(cancellation, {0, 1, 2});
+  std::vector<int> wrong(3, 0);
+
+  on_threads(3, [&](std::uint32_t member) {
+    for (int round = 0; round < 1000; ++round) {
+      const auto tag = static_cast<std::uint64_t>(round);
+      double whole[3] = {round + 0.0, round + 1.0, round + 2.0}, part = 1, sum = member;
+      group.reduce_scatter(member, {tag, Element::float64, whole, 3, &part});
+      wrong[member] += part != 1 + 3 * (round + member) ? 1 : 0;
+      double all[3];
+      group.all_gather(member, {tag, &part, sizeof part, all});
+      wrong[member] += all[0] != 1 + 3 * round || all[2] != 7 + 3 * round ? 1 : 0;
+      group.all_reduce(member, {tag, Element::float64, &sum, 1});
+      wrong[member] += sum != 3 ? 1 : 0;
+    }
+  });
+
+  EXPECT_EQ(wrong, std::vector<int>(3, 0));
+}
+
 TEST(LocalCollective, ReducesAgainAndAgainWithoutMixingRounds) {
   Cancellation cancellation;
   LocalCollective group(cancellation, {0, 1, 2});

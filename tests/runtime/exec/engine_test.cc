@@ -222,17 +222,21 @@ struct Sum {
   }
 
   // The reduced gradient of `parts` over dp ranks, one value a micro-batch and rank.
-  static double gradient(std::uint32_t dp, const std::vector<double>& parts);
+  static double gradient(std::uint32_t dp, const std::vector<double>& parts,
+                         const ReplicateDirective& policy = {});
 };
 
-double Sum::gradient(std::uint32_t dp, const std::vector<double>& parts) {
+double Sum::gradient(std::uint32_t dp, const std::vector<double>& parts,
+                     const ReplicateDirective& policy) {
   const auto rows = static_cast<std::int64_t>(parts.size());
   Job job;
   job.config = test::toy_config(1, dp, static_cast<std::uint32_t>(rows) / dp);
   job.config.training.global_batch_size = rows;
   job.config.optimizer.name = OptimizerName::sgd;
   job.model = model().graph;
-  auto plans = plan(job.config, job.model, {});
+  Proposal proposal{{"toy", {}}, {}, {}};
+  proposal.directives.push_back({policy, proposal.from});
+  auto plans = plan(job.config, job.model, {proposal});
   EXPECT_TRUE(plans) << to_string(plans.error());
   job.plans = *plans;
   auto engine = create_engine(job, []() -> Expected<LiveModel> { return model(); });
@@ -254,6 +258,24 @@ TEST(Engine, AccumulatesBfloat16GradientsInFloat32) {
 TEST(Engine, ReducesBfloat16GradientsInFloat32) {
   EXPECT_EQ(Sum::gradient(2, {256, 1}), 257);
   EXPECT_EQ(Sum::gradient(2, std::vector<double>(512, 1.0)), 512);
+}
+
+// Two values a rank: one is added to the other in the full gradient, or, where the weight's chains
+// are cut, in the rank's part of it.
+TEST(Engine, AccumulatesAndReducesShardedBfloat16GradientsInFloat32) {
+  for (const int stage : {1, 2, 3}) {
+    for (const Span reduce : {Span::chain, Span::step}) {
+      ReplicateDirective policy;
+      policy.shard_optimizer = true;
+      policy.shard_grads = stage >= 2;
+      policy.shard_params = stage >= 3;
+      policy.reduce = reduce;
+      EXPECT_EQ(Sum::gradient(1, {256, 1}, policy), 257);
+      EXPECT_EQ(Sum::gradient(2, {256, 1}, policy), 257);
+      EXPECT_EQ(Sum::gradient(2, {256, 1, 1, 1}, policy), 259);
+      EXPECT_EQ(Sum::gradient(2, std::vector<double>(512, 1.0), policy), 512);
+    }
+  }
 }
 
 TEST(Engine, MakesNoUpdateFromGradientsThatAreNotFinite) {
