@@ -11,9 +11,10 @@
 //   bubble_points   how far the bubble of the run is from that of the ideal, in hundredths
 //   gain_kept       of ZBV's gain over 1F1B, what is left in the run
 //
-// Each is the median of the steps, with the best beside it. Nothing here passes or fails.
-#include <ATen/ops/zeros.h>
-#include <c10/core/GradMode.h>
+// Each is the median of the steps, with the best beside it. Nothing here passes or fails. Where it
+// is allowed, all threads run at FIFO priority, as those of the PyTorch figures did, so that other
+// programs do not delay a thread that has slept enough.
+#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,14 +22,10 @@
 #include <map>
 #include <string>
 
-#include "bench/report.h"
-#include "core/pipeline.h"
-#include "core/plugin/host.h"
+#include "bench/job.h"
 #include "core/simulate/analysis.h"
 #include "core/simulate/emulated.h"
 #include "core/simulate/measured.h"
-#include "runtime/data/loader.h"
-#include "runtime/model/build.h"
 
 namespace piper {
 namespace {
@@ -53,23 +50,18 @@ const Schedule kSchedules[] = {
     {"dualpipev", "dualpipe"},          {"dualpipe", "dualpipe"},
 };
 
-Job make_job(const Scratch& scratch, const Schedule& schedule, int ranks, int microbatches) {
-  const std::string text =
+Job job_of(const Scratch& scratch, const Schedule& schedule, int ranks, int microbatches) {
+  return bench::make_job(
+      scratch,
       "[model]\nname = \"qwen3\"\nlayers = 16\ndim = 16\nheads = 2\nkv_heads = 2\nhead_dim = 8\n"
       "ffn = 16\nvocab = 32\ntied = false\n[mesh]\npp = " +
-      std::to_string(ranks) +
-      "\n[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\nseq_len = 8\n"
-      "global_batch_size = " +
-      std::to_string(microbatches) + "\nmicrobatches = " + std::to_string(microbatches) +
-      "\nsteps = 1000\n[optimizer]\nname = \"sgd\"\nlr = 0.1\n[emulate]\nforward_ms = 5\n"
-      "backward_input_ms = 5\nbackward_weight_ms = 5\n[[strategy]]\nplugin = \"" +
-      schedule.plugin + "\"\nschedule = \"" + schedule.name + "\"\n";
-  Job job;
-  job.config = must(load_config(scratch.write("job.toml", text), {}));
-  job.model = must(build_model(job.config, /*measure=*/true)).graph;
-  const SearchPath plugins = must(plugin_search_path({PIPER_PLUGIN_DIR}));
-  job.plans = must(plan(job.config, job.model, must(propose(job.config, job.model, plugins))));
-  return job;
+          std::to_string(ranks) +
+          "\n[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\nseq_len = 8\n"
+          "global_batch_size = " +
+          std::to_string(microbatches) + "\nmicrobatches = " + std::to_string(microbatches) +
+          "\nsteps = 1000\n[optimizer]\nname = \"sgd\"\nlr = 0.1\n[emulate]\nforward_ms = 5\n"
+          "backward_input_ms = 5\nbackward_weight_ms = 5\n[[strategy]]\nplugin = \"" +
+          schedule.plugin + "\"\nschedule = \"" + schedule.name + "\"\n");
 }
 
 struct Measured {
@@ -79,22 +71,14 @@ struct Measured {
 
 Measured measure(const Job& job, int steps) {
   const Plan& plan = job.plans.train;
-  Batch batch;
-  for (const Field& field : fields_of(job.model)) {
-    batch.emplace(field.value, at::zeros({plan.global_rows, 8}, at::kLong));
-  }
   const Simulation ideal = must(simulate(plan, emulated_durations(plan, job.config.emulate)));
   const double bubble = analyse(plan, job.model, ideal).bubble;
   Measured out;
   out.ideal = static_cast<double>(ideal.makespan) * 1e-9;
 
-  const std::unique_ptr<Engine> engine = must(Engine::create(job));
+  bench::Run run(job, bench::random_batch(job));
   for (int step = 0; step <= steps; ++step) {
-    StepInput input;
-    input.step = step + 1;
-    input.record = true;
-    input.batch = [&](std::uint32_t rank) { return block_of(plan, rank, batch); };
-    const StepResult result = must(engine->train_step(input));
+    const StepResult result = run.step(/*record=*/true);
     if (step == 0) {
       continue;
     }
@@ -117,7 +101,7 @@ void one_size(const Scratch& scratch, int ranks, int microbatches, int steps) {
   std::map<std::string, Measured> all;
   for (const Schedule& schedule : kSchedules) {
     const Measured& found = all[schedule.name] =
-        measure(make_job(scratch, schedule, ranks, microbatches), steps);
+        measure(job_of(scratch, schedule, ranks, microbatches), steps);
     const std::string name =
         schedule.name + "_r" + std::to_string(ranks) + "_m" + std::to_string(microbatches) + "_";
     bench::print("pipelines", name + "step_ms", median(found.seconds) * 1e3, "%.2f");
@@ -157,6 +141,10 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const piper::Options options = piper::parse(argc, argv);
+  const sched_param priority{10};
+  if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) {
+    std::fprintf(stderr, "not allowed to run at FIFO priority: other programs will show\n");
+  }
   const piper::bench::Scratch scratch;
   for (const int ranks : {4, 8}) {
     if (options.ranks == 0 || options.ranks == ranks) {

@@ -1,6 +1,7 @@
 #include "bench/report.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 
@@ -27,6 +28,32 @@ double median(std::vector<double> values) {
 
 double least(const std::vector<double>& values) {
   return *std::min_element(values.begin(), values.end());
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  while (pipe != nullptr && std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) {
+    text += buffer.data();
+  }
+  if (pipe == nullptr || pclose(pipe) != 0) {
+    std::fprintf(stderr, "failed: %s\n", command.c_str());
+    std::exit(1);
+  }
+  return text;
+}
+
+std::vector<double> numbers(const std::string& text) {
+  std::vector<double> values;
+  const char* at = text.c_str();
+  for (char* end = nullptr;; at = end) {
+    const double value = std::strtod(at, &end);
+    if (end == at) {
+      return values;
+    }
+    values.push_back(value);
+  }
 }
 
 Scratch::Scratch() {

@@ -21,6 +21,10 @@ void print(const std::string& name, const std::string& metric, double value, con
 double median(std::vector<double> values);
 double least(const std::vector<double>& values);
 
+// What a command prints, and the numbers in such a text. A command that fails ends the program.
+std::string output_of(const std::string& command);
+std::vector<double> numbers(const std::string& text);
+
 // The value, or the end of the program with the error.
 template <typename T>
 T must(Expected<T> result) {

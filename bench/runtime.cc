@@ -8,26 +8,19 @@
 // rounds, and the ratio of the fastest steps stands beside it. Nothing here passes or fails. With
 // PYTHON, which must have PyTorch, lm.py takes part.
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <c10/core/GradMode.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "bench/report.h"
-#include "core/pipeline.h"
-#include "core/plugin/host.h"
-#include "runtime/data/loader.h"
+#include "bench/job.h"
 #include "runtime/model/build.h"
 
 namespace piper {
@@ -37,11 +30,12 @@ using bench::least;
 using bench::median;
 using bench::must;
 using bench::now;
+using bench::numbers;
+using bench::output_of;
 using bench::Scratch;
 
-// The model of measured PyTorch runs: 8 layers of width 256, bytes, 8 micro-batches of 2 sequences
-// of 256.
-constexpr std::int64_t kSequence = 256, kVocabulary = 256, kRows = 16, kMicrobatches = 8;
+// Of bench::language_model.
+constexpr std::int64_t kSequence = 256, kRows = 16, kMicrobatches = 8;
 constexpr double kLr = 0.1;
 
 struct Options {
@@ -55,31 +49,11 @@ void print(const std::string& metric, double value, const char* format, const st
   bench::print("runtime", metric, value, format, target);
 }
 
-Job make_job(const Scratch& scratch, int pp) {
-  std::string text =
-      "[model]\nname = \"qwen3\"\nlayers = 8\ndim = 256\nheads = 4\nkv_heads = 4\nhead_dim = 64\n"
-      "ffn = 688\nvocab = 256\ntied = false\n[mesh]\npp = " +
-      std::to_string(pp) +
-      "\n[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\nseq_len = "
-      "256\nglobal_batch_size = 16\n"
-      "microbatches = 8\nsteps = 1000\n[optimizer]\nname = \"sgd\"\nlr = 0.1\n";
-  if (pp > 1) {
-    text += "[[strategy]]\nplugin = \"interleaved1f1b\"\nschedule = \"1f1b\"\n";
-  }
-  Job job;
-  job.config = must(load_config(scratch.write("pp" + std::to_string(pp) + ".toml", text), {}));
-  job.model = must(build_model(job.config, /*measure=*/true)).graph;
-  const SearchPath plugins = must(plugin_search_path({PIPER_PLUGIN_DIR}));
-  job.plans = must(plan(job.config, job.model, must(propose(job.config, job.model, plugins))));
-  return job;
-}
-
-Batch random_batch(const ModelGraph& model) {
-  Batch batch;
-  for (const Field& field : fields_of(model)) {
-    batch.emplace(field.value, at::empty({kRows, kSequence}, at::kLong).random_(0, kVocabulary));
-  }
-  return batch;
+Job pipeline_of(const Scratch& scratch, int pp) {
+  return bench::make_job(
+      scratch, bench::language_model(pp) + (pp > 1 ? "[[strategy]]\nplugin = \"interleaved1f1b\"\n"
+                                                     "schedule = \"1f1b\"\n"
+                                                   : ""));
 }
 
 // The shortest program that trains the model with LibTorch: forward, backward, gradients added up,
@@ -129,23 +103,6 @@ class PlainLoop {
   LiveModel model_;
 };
 
-class Piper {
- public:
-  explicit Piper(Job job) : job_(std::move(job)), engine_(must(Engine::create(job_))) {}
-
-  double step(const Batch& batch) {
-    StepInput input;
-    input.step = ++count_;
-    input.batch = [&](std::uint32_t rank) { return block_of(job_.plans.train, rank, batch); };
-    return must(engine_->train_step(input)).loss;
-  }
-
- private:
-  Job job_;
-  std::unique_ptr<Engine> engine_;
-  std::int64_t count_ = 0;
-};
-
 // One way of training: seconds of all steps, of each round's fastest, and of processor time in each
 // round (which other work on the machine hardly changes).
 struct Way {
@@ -174,33 +131,6 @@ std::vector<double> timed(int steps, const std::function<void()>& step) {
   return seconds;
 }
 
-// What a command prints; its status must be 0.
-std::string output_of(const std::string& command) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  while (pipe != nullptr && std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) {
-    text += buffer.data();
-  }
-  if (pipe == nullptr || pclose(pipe) != 0) {
-    std::fprintf(stderr, "failed: %s\n", command.c_str());
-    std::exit(1);
-  }
-  return text;
-}
-
-std::vector<double> numbers(const std::string& text) {
-  std::vector<double> values;
-  const char* at = text.c_str();
-  for (char* end = nullptr;; at = end) {
-    const double value = std::strtod(at, &end);
-    if (end == at) {
-      return values;
-    }
-    values.push_back(value);
-  }
-}
-
 void report_ratio(const std::string& metric, const Way& a, const Way& b,
                   const std::string& target) {
   std::vector<double> ratios;
@@ -213,16 +143,16 @@ void report_ratio(const std::string& metric, const Way& a, const Way& b,
 
 void training(const Options& options, const Scratch& scratch) {
   at::set_num_threads(1);
-  const Job one = make_job(scratch, 1);
-  const Batch batch = random_batch(one.model);
+  const Job one = pipeline_of(scratch, 1);
+  const Batch batch = bench::random_batch(one);
   PlainLoop plain(one.config);
-  Piper one_rank(one);
-  Piper two_ranks(make_job(scratch, 2));
+  bench::Run one_rank(one, batch);
+  bench::Run two_ranks(pipeline_of(scratch, 2), batch);
 
   std::vector<Way> ways;
   ways.push_back({"plain_loop", [&](int n) { return timed(n, [&] { plain.step(batch); }); }});
-  ways.push_back({"one_rank", [&](int n) { return timed(n, [&] { one_rank.step(batch); }); }});
-  ways.push_back({"two_ranks", [&](int n) { return timed(n, [&] { two_ranks.step(batch); }); }});
+  ways.push_back({"one_rank", [&](int n) { return timed(n, [&] { one_rank.step(); }); }});
+  ways.push_back({"two_ranks", [&](int n) { return timed(n, [&] { two_ranks.step(); }); }});
   if (!options.python.empty()) {
     const std::string script = std::string(PIPER_SOURCE_DIR) + "/bench/lm.py";
     ways.push_back({"pytorch", [&, script](int n) {

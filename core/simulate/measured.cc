@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "core/simulate/steps.h"
+
 namespace piper {
 namespace {
 
@@ -120,6 +122,40 @@ Durations durations_of(const Spans& spans) {
     }
   }
   return durations;
+}
+
+Simulation observed(const Plan& plan, const Spans& spans) {
+  const Steps steps = find_steps(plan, durations_of(spans), /*atomic_pairs=*/false);
+  Simulation out;
+  out.times = spans;
+  std::vector<Simulation::Cause> task_of;  // by task number
+  std::vector<std::uint64_t> end(steps.count(), 0);
+  for (std::uint32_t p = 0; p < spans.size(); ++p) {
+    for (std::uint32_t t = 0; t < spans[p].size(); ++t) {
+      std::uint64_t& last = end[steps.step_of[steps.base[p] + t]];
+      last = std::max(last, spans[p][t].end);
+      out.makespan = std::max(out.makespan, last);
+      task_of.push_back({p, TaskId{t}});
+    }
+  }
+  std::vector<Simulation::Cause> causes(steps.count());
+  std::vector<std::uint64_t> latest(steps.count(), 0);
+  for (std::uint32_t step = 0; step < steps.count(); ++step) {
+    for (std::uint32_t e = steps.first[step]; e < steps.first[step + 1]; ++e) {
+      const std::uint32_t next = steps.after[e];
+      if (!valid(causes[next].task) || end[step] > latest[next]) {
+        latest[next] = end[step];
+        causes[next] = task_of[step];
+      }
+    }
+  }
+  for (std::uint32_t p = 0; p < spans.size(); ++p) {
+    out.causes.emplace_back();
+    for (std::uint32_t t = 0; t < spans[p].size(); ++t) {
+      out.causes.back().push_back(causes[steps.step_of[steps.base[p] + t]]);
+    }
+  }
+  return out;
 }
 
 std::vector<MeasuredCost> measured_costs(const Plan& plan, const ModelGraph& model,

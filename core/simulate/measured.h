@@ -22,6 +22,10 @@ Spans without_waits(const Plan& plan, const Spans& recorded);
 
 Durations durations_of(const Spans& spans);
 
+// A run as `analyse` takes it, of spans without waits: what held a task up is the last to end of
+// those that it came after.
+Simulation observed(const Plan& plan, const Spans& spans);
+
 // Of each computation the median over its micro-batches, in nanoseconds. A pass that some chunks
 // split and others do not has a cost of every kind: a B that was not run is BI + BW, a BI or BW
 // half of B.

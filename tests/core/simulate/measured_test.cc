@@ -55,6 +55,22 @@ std::string trace_of(const Planned& job, const Spans& spans) {
   return out.str();
 }
 
+TEST(Measured, ARunThatWasObservedIsAnalysedAsTheSimulatedOne) {
+  const Planned job(3);
+  EmulateConfig emulate = five_ms();
+  emulate.link_latency_us = 1000;
+  const auto run = simulate(job.plan, emulated_durations(job.plan, emulate));
+  const Analysis simulated = analyse(job.plan, job.model, *run);
+  const Analysis found = analyse(job.plan, job.model, observed(job.plan, run->times));
+
+  EXPECT_EQ(found.makespan, simulated.makespan);
+  for (std::size_t p = 0; p < found.programs.size(); ++p) {
+    EXPECT_EQ(found.programs[p].exposed, simulated.programs[p].exposed);
+    EXPECT_EQ(found.programs[p].gaps.size(), simulated.programs[p].gaps.size());
+  }
+  EXPECT_GT(found.programs[0].exposed, 0U);
+}
+
 TEST(EmulatedDurations, AreTheUnitCostsInMilliseconds) {
   const Planned job(2);
   const auto unit = simulate(job.plan, unit_durations(job.plan, job.model));
