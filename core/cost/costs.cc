@@ -256,4 +256,29 @@ Expected<Costs> make_costs(const CostModel& model, const CostScope& scope,
   return CostBuilder(model, scope, graph).build();
 }
 
+Expected<std::vector<std::int64_t>> region_costs(const CostModel& model, const ModelGraph& graph,
+                                                 std::int64_t rows) {
+  std::vector<std::int64_t> result;
+  if (model.kind == CostModel::Kind::unit) {
+    for (const Region& region : graph.regions) {
+      result.push_back(region.flops.at(rows));
+    }
+    return result;
+  }
+  std::vector<Chunk> chunks(graph.regions.size());
+  for (std::uint32_t r = 0; r < chunks.size(); ++r) {
+    chunks[r].regions = {RegionId{r}};
+  }
+  const std::uint32_t rank = 0;
+  const CostScope scope{chunks, {}, {}, {{&rank, 1}}, 1, rows};
+  PIPER_ASSIGN(const Costs costs, make_costs(model, scope, graph));
+  for (std::uint32_t r = 0; r < chunks.size(); ++r) {
+    const auto cost = [&](Op op) {
+      return costs.of(op, ChunkId{r}, none<ValueId>(), none<BucketId>(), none<CommId>());
+    };
+    result.push_back(static_cast<std::int64_t>(cost(Op::forward) + cost(Op::backward)));
+  }
+  return result;
+}
+
 }  // namespace piper

@@ -57,4 +57,10 @@ inline constexpr std::uint64_t kUnit = 1000;
 // without a computation that the job has.
 Expected<Costs> make_costs(const CostModel& model, const CostScope& scope, const ModelGraph& graph);
 
+// What the forward and the backward of each region take together, for a micro-batch of `rows`. Of
+// use to compare regions of one model: under the unit model, which knows no sizes, it is the
+// floating-point operations of the forward. Error cost.missing.
+Expected<std::vector<std::int64_t>> region_costs(const CostModel& model, const ModelGraph& graph,
+                                                 std::int64_t rows);
+
 }  // namespace piper

@@ -49,15 +49,6 @@ piper_dtype dtype_number(DType dtype) {
   return PIPER_FLOAT32;
 }
 
-// Rows of the largest micro-batch: remainders go to the earlier ranks and micro-batches.
-std::int64_t largest_microbatch(const Config& config) {
-  const auto divide = [](std::int64_t rows, std::int64_t parts) {
-    return parts < 1 ? rows : (rows + parts - 1) / parts;
-  };
-  return divide(divide(config.training.global_batch_size, config.mesh.size("dp")),
-                config.training.microbatches);
-}
-
 template <typename Id>
 piper_span add_indices(JobView& view, const std::vector<Id>& ids) {
   std::vector<std::uint32_t> numbers;
@@ -68,7 +59,7 @@ piper_span add_indices(JobView& view, const std::vector<Id>& ids) {
   return to_span(view.indices.back());
 }
 
-void add_model(JobView& view, const ModelGraph& model) {
+void add_model(JobView& view, const ModelGraph& model, const std::vector<std::int64_t>& costs) {
   for (const std::string& name : model.tag_names) {
     view.tag_names.push_back(to_abi(name));
   }
@@ -95,11 +86,12 @@ void add_model(JobView& view, const ModelGraph& model) {
       tags.push_back({index(tag.name), tag.index});
     }
     view.region_tags.push_back(std::move(tags));
-    view.regions.push_back(
-        {sizeof(piper_region_info), 0, make_handle<piper_region>(r, view.generation),
-         to_span(view.region_tags.back()), add_indices(view, region.parameters),
-         add_indices(view, region.inputs), add_indices(view, region.outputs), affine(region.flops),
-         affine(region.saved_bytes), affine(region.transient_bytes), view.place(region.where)});
+    view.regions.push_back({sizeof(piper_region_info), 0,
+                            make_handle<piper_region>(r, view.generation),
+                            to_span(view.region_tags.back()), add_indices(view, region.parameters),
+                            add_indices(view, region.inputs), add_indices(view, region.outputs),
+                            affine(region.flops), affine(region.saved_bytes),
+                            affine(region.transient_bytes), view.place(region.where), costs[r]});
   }
   const auto value_number = [](ValueId value) { return valid(value) ? index(value) : PIPER_NONE; };
   view.graph = {sizeof(piper_graph),        value_number(model.loss),
@@ -125,10 +117,19 @@ void add_options(JobView& view, const std::vector<Option>& options) {
 
 }  // namespace
 
-JobView::JobView(const Config& config, const ModelGraph& model, const ResolvedStrategy& resolved,
+std::int64_t largest_microbatch(const Config& config) {
+  const auto divide = [](std::int64_t rows, std::int64_t parts) {
+    return parts < 1 ? rows : (rows + parts - 1) / parts;
+  };
+  return divide(divide(config.training.global_batch_size, config.mesh.size("dp")),
+                config.training.microbatches);
+}
+
+JobView::JobView(const Config& config, const ModelGraph& model,
+                 const std::vector<std::int64_t>& costs, const ResolvedStrategy& resolved,
                  std::uint32_t number)
     : generation(number), strategy(resolved), mesh(config.mesh) {
-  add_model(*this, model);
+  add_model(*this, model, costs);
   for (const auto& [name, size] : config.mesh.axes) {
     axes.push_back({sizeof(piper_axis), size, to_abi(name), place(config.where("mesh." + name))});
   }

@@ -25,11 +25,15 @@
 
 namespace piper {
 
+// Rows of the largest micro-batch: remainders go to the earlier ranks and micro-batches.
+std::int64_t largest_microbatch(const Config& config);
+
 // The captured model, the mesh and the options in the ABI's structs; points into itself and into
 // what it was made from.
 struct JobView {
-  JobView(const Config& config, const ModelGraph& model, const ResolvedStrategy& strategy,
-          std::uint32_t generation);
+  // `costs`: of each region, under the job's cost model.
+  JobView(const Config& config, const ModelGraph& model, const std::vector<std::int64_t>& costs,
+          const ResolvedStrategy& strategy, std::uint32_t generation);
   JobView(const JobView&) = delete;
   JobView& operator=(const JobView&) = delete;
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/cost/costs.h"
 #include "core/plugin/loader.h"
 
 namespace piper {
@@ -29,12 +30,15 @@ Expected<std::vector<Proposal>> propose(const Config& config, const ModelGraph& 
                                         const SearchPath& path, Diagnostics* warnings) {
   PIPER_ASSIGN(const std::vector<ResolvedStrategy> strategies,
                resolve_strategies(config, path, nullptr));
+  PIPER_ASSIGN(const CostModel cost_model, load_cost_model(config));
+  PIPER_ASSIGN(const std::vector<std::int64_t> costs,
+               region_costs(cost_model, model, largest_microbatch(config)));
   std::vector<Proposal> proposals;
   Diagnostics mistakes;
   Diagnostics noticed;
   for (const ResolvedStrategy& strategy : strategies) {
     auto proposal = load_plugin(strategy.plugin).and_then([&](LoadedPlugin* plugin) {
-      return call_plan(*plugin, strategy, config, model, noticed);
+      return call_plan(*plugin, strategy, config, model, costs, noticed);
     });
     if (proposal) {
       proposals.push_back(std::move(*proposal));

@@ -171,10 +171,11 @@ Expected<LoadedPlugin*> load_plugin(const PluginInfo& info) {
 }
 
 Expected<Proposal> call_plan(LoadedPlugin& plugin, const ResolvedStrategy& strategy,
-                             const Config& config, const ModelGraph& model, Diagnostics& warnings) {
+                             const Config& config, const ModelGraph& model,
+                             const std::vector<std::int64_t>& costs, Diagnostics& warnings) {
   piper_ctx& ctx = plugin.ctx;
   ++ctx.generation;
-  JobView view(config, model, strategy, ctx.generation);
+  JobView view(config, model, costs, strategy, ctx.generation);
   ctx.view = &view;
   const StrategyConfig& config_of = *strategy.config;
   ctx.proposal = {};  // of an earlier call that failed, nothing is left

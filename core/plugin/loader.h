@@ -15,10 +15,11 @@ class LoadedPlugin;
 // plugin.abi_minor, plugin.exception, and what the plugin reports.
 Expected<LoadedPlugin*> load_plugin(const PluginInfo& info);
 
-// One call of its `plan`. Codes: plugin.no_diagnostic, plugin.exception, plugin.wrong_state, and
-// what is recorded.
+// One call of its `plan`; `costs` are those of the regions. Codes: plugin.no_diagnostic,
+// plugin.exception, plugin.wrong_state, and what is recorded.
 Expected<Proposal> call_plan(LoadedPlugin& plugin, const ResolvedStrategy& strategy,
-                             const Config& config, const ModelGraph& model, Diagnostics& warnings);
+                             const Config& config, const ModelGraph& model,
+                             const std::vector<std::int64_t>& costs, Diagnostics& warnings);
 
 // Calls `shutdown` of those that are loaded, in reverse order of loading.
 void shut_down_loaded();

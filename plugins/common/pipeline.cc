@@ -17,7 +17,7 @@ std::vector<Unit> units_of(const Job& job) {
   std::vector<std::int64_t> costs;
   for (const piper_region_info& region : job.regions()) {
     layers.push_back(job.tag_of(region, "layer"));
-    costs.push_back(region.flops.per_row * job.rows() + region.flops.fixed);
+    costs.push_back(region.cost);
   }
   return make_units(layers, costs);
 }

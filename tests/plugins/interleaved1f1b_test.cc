@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -152,6 +153,24 @@ TEST(Interleaved1f1b, CutsWhereTheJobSays) {
 
   EXPECT_NE(lines.find("tag {REGION=[0, 1, 2, 3]} PP=0\n"), std::string::npos) << lines;
   EXPECT_NE(lines.find("tag {REGION=[4, 5]} PP=1\n"), std::string::npos) << lines;
+}
+
+// The first layer takes as long as the other three.
+TEST(Interleaved1f1b, CutsWhereTheCostModelIsBalanced) {
+  const std::string file = testing::TempDir() + "/interleaved1f1b_costs.toml";
+  std::ofstream(file) << "[[cost]]\nop = \"forward\"\nregions = \"0..1\"\nus = 30\n"
+                         "[[cost]]\nop = \"forward\"\nregions = \"2..5\"\nus = 30\n"
+                         "[[cost]]\nop = \"backward\"\nregions = \"0..5\"\nus = 6\n";
+  Config config = job({2, 1, 1, {}});
+  config.cost.model = "measured";
+  config.cost.file = file;
+
+  const auto proposals =
+      propose(config, test::toy_model({4}), SearchPath{{PIPER_PLUGIN_DIR}, false});
+
+  ASSERT_TRUE(proposals) << to_string(proposals.error());
+  const std::string lines = print(proposals->at(0));
+  EXPECT_NE(lines.find("tag {REGION=[0, 1]} PP=0\n"), std::string::npos) << lines;
 }
 
 TEST(Interleaved1f1b, RefusesMoreStagesThanLayersAtTheMesh) {

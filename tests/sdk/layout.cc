@@ -12,7 +12,7 @@ namespace {
   static_assert(std::is_standard_layout_v<type> && std::is_trivial_v<type>)
 #define AT(type, field, offset) static_assert(offsetof(type, field) == (offset))
 
-static_assert(PIPER_ABI_MAJOR == 0 && PIPER_ABI_MINOR == 1);
+static_assert(PIPER_ABI_MAJOR == 0 && PIPER_ABI_MINOR == 2);
 static_assert(sizeof(void*) == 8);
 
 SIZE(piper_str, 16);
@@ -56,7 +56,7 @@ SIZE(piper_tag_value, 8);
 AT(piper_tag_value, name, 0);
 AT(piper_tag_value, index, 4);
 
-SIZE(piper_region_info, 168);
+SIZE(piper_region_info, 176);
 AT(piper_region_info, struct_size, 0);
 AT(piper_region_info, reserved, 4);
 AT(piper_region_info, region, 8);
@@ -68,6 +68,7 @@ AT(piper_region_info, flops, 112);
 AT(piper_region_info, saved_bytes, 128);
 AT(piper_region_info, transient_bytes, 144);
 AT(piper_region_info, where, 160);
+AT(piper_region_info, cost, 168);
 
 SIZE(piper_parameter_info, 72);
 AT(piper_parameter_info, struct_size, 0);

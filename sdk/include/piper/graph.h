@@ -43,6 +43,9 @@ typedef struct piper_region_info {
   piper_affine saved_bytes; /* kept from the forward to the backward pass */
   piper_affine transient_bytes; /* largest extra memory while the forward runs */
   piper_where where;            /* the model's source line */
+  /* What its forward and backward take together for a largest micro-batch, under the job's cost
+   * model. To compare regions with: it counts no unit. Since 0.2. */
+  int64_t cost;
 } piper_region_info;
 
 typedef struct piper_parameter_info {

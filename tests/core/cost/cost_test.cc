@@ -182,6 +182,26 @@ TEST(MeasuredCosts, AreSharedByTheRegionsThatTheyWereMeasuredOf) {
   EXPECT_NEAR(static_cast<double>(backward), 12000, 2);
 }
 
+TEST(RegionCosts, AreOperationsUnlessTheModelKnowsTimes) {
+  const ModelGraph model = test::toy_model({2});
+  CostModel measured;
+  measured.kind = CostModel::Kind::measured;
+  measured.measured = *parse_measured(
+      "[[cost]]\nop = \"forward\"\nregions = \"0..3\"\nus = 4\n"
+      "[[cost]]\nop = \"backward\"\nregions = \"0..2\"\nus = 3\n"
+      "[[cost]]\nop = \"backward\"\nregions = 3\nus = 6\n",
+      "costs.toml");
+
+  const auto operations = region_costs({}, model, 4);
+  const auto times = region_costs(measured, model, 4);
+
+  ASSERT_TRUE(operations && times) << errors_of(times);
+  for (std::size_t r = 0; r < 4; ++r) {
+    EXPECT_EQ((*operations)[r], model.regions[r].flops.at(4));
+  }
+  EXPECT_EQ(*times, (std::vector<std::int64_t>{2000, 2000, 2000, 7000}));
+}
+
 TEST(MeasuredCosts, NameTheComputationThatTheFileLacks) {
   const ToyJob job;
   CostModel model;

@@ -72,18 +72,18 @@ TEST_P(Hostile, IsRefusedAndTheHostGoesOn) {
 const Case kCases[] = {
     {"wrong_major",
      "job.toml:7:1: error: plugin 'wrong_major' is refused: the plugin is made for plugin ABI 1.0; "
-     "this Piper has plugin ABI 0.1: "
+     "this Piper has plugin ABI 0.2: "
      "upgrade Piper, or use an older build of the plugin [plugin.abi_major]\n"
      "DIR/wrong_major.so: note: the file"},
     {"newer_minor",
      "job.toml:7:1: error: plugin 'newer_minor' is refused: the plugin needs at least plugin ABI "
-     "0.2; this Piper has plugin ABI 0.1: "
+     "0.3; this Piper has plugin ABI 0.2: "
      "upgrade Piper, or use an older build of the plugin [plugin.abi_minor]\n"
      "DIR/newer_minor.so: note: the file"},
     {"older_minor",
      "job.toml:7:1: error: plugin 'older_minor' is refused: the plugin was built with plugin ABI "
      "0.0, and drafts (major 0) must be "
-     "the same; this Piper has plugin ABI 0.1: rebuild the plugin with this Piper's SDK "
+     "the same; this Piper has plugin ABI 0.2: rebuild the plugin with this Piper's SDK "
      "[plugin.abi_minor]\n"
      "DIR/older_minor.so: note: the file"},
     {"short_struct",
@@ -96,9 +96,9 @@ const Case kCases[] = {
      "was built without piper_add_strategy [plugin.no_manifest]\n"
      "DIR/no_manifest.so: note: the file"},
     {"disagrees",
-     "job.toml:7:1: error: disagrees: the manifest says disagrees 1.0.0 for plugin ABI 0.1, the "
+     "job.toml:7:1: error: disagrees: the manifest says disagrees 1.0.0 for plugin ABI 0.2, the "
      "library says somebody_else 2.0.0 for "
-     "0.1 [plugin.mismatch]\n"
+     "0.2 [plugin.mismatch]\n"
      "DIR/disagrees.so: note: the file"},
     {"throws",
      "job.toml:7:1: error: throws: the cat is on the keyboard [plugin.exception]\n"
@@ -119,8 +119,8 @@ const Case kCases[] = {
      "[plugin.no_table]\n"
      "DIR/no_table.so: note: the file"},
     {"newer_entry",
-     "job.toml:7:1: error: newer_entry: the plugin needs at least plugin ABI 0.8; this Piper has "
-     "plugin ABI 0.1: upgrade Piper, or "
+     "job.toml:7:1: error: newer_entry: the plugin needs at least plugin ABI 0.9; this Piper has "
+     "plugin ABI 0.2: upgrade Piper, or "
      "use an older build of the plugin [plugin.abi_minor]\n"
      "DIR/newer_entry.so: note: the file"},
     {"no_entry",
