@@ -14,8 +14,6 @@
 // Each is the median of the steps, with the best beside it. Nothing here passes or fails. Where it
 // is allowed, all threads run at FIFO priority, as those of the PyTorch figures did, so that other
 // programs do not delay a thread that has slept enough.
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -141,10 +139,7 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const piper::Options options = piper::parse(argc, argv);
-  const sched_param priority{10};
-  if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) {
-    std::fprintf(stderr, "not allowed to run at FIFO priority: other programs will show\n");
-  }
+  piper::bench::run_at(piper::bench::Priority::fifo);
   const piper::bench::Scratch scratch;
   for (const int ranks : {4, 8}) {
     if (options.ranks == 0 || options.ranks == ranks) {

@@ -21,6 +21,11 @@ void print(const std::string& name, const std::string& metric, double value, con
 double median(std::vector<double> values);
 double least(const std::vector<double>& values);
 
+// Ahead of other programs, which would show in the figures, where that is allowed; before threads
+// are made, which inherit it. FIFO is for those that mostly sleep.
+enum class Priority { nice, fifo };
+void run_at(Priority priority);
+
 // What a command prints, and the numbers in such a text. A command that fails ends the program.
 std::string output_of(const std::string& command);
 std::vector<double> numbers(const std::string& text);

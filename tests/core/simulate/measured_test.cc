@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/pipeline.h"
+#include "core/simulate/analysis.h"
 #include "core/simulate/compare_traces.h"
 #include "core/simulate/emulated.h"
 #include "core/simulate/trace.h"
