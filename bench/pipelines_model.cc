@@ -11,6 +11,8 @@
 //   over_simulated  step / simulated makespan: the median over the rounds, in each of which both
 //                   are measured one after the other; and the fastest step / the makespan by the
 //                   fastest step of the twins
+//   over_own_durations  step / makespan simulated with the durations of the same step: what waiting
+//                       costs, without what two runs differ in
 //
 // With PYTHON, which must have PyTorch, torch.distributed.pipelining takes part (pipelines.py).
 // Nothing here passes or fails.
@@ -123,6 +125,10 @@ TwinStep measure_twins(std::array<bench::Run, 2>& twins) {
   return out;
 }
 
+double makespan(const Plan& plan, const Durations& durations) {
+  return static_cast<double>(bench::must(simulate(plan, durations)).makespan) * kNanosecond;
+}
+
 // A scalar's time grows with the parameters that the rank holds; messages and collectives between
 // ranks are in no sample and take nothing.
 double simulated_seconds(const Plan& plan, const Cost& durations) {
@@ -147,12 +153,12 @@ double simulated_seconds(const Plan& plan, const Cost& durations) {
           found == durations.end() ? 0 : static_cast<std::uint64_t>(found->second * share));
     }
   }
-  return static_cast<double>(bench::must(simulate(plan, result)).makespan) * kNanosecond;
+  return makespan(plan, result);
 }
 
 struct Way {
   bench::Run run;
-  std::vector<double> seconds = {}, over_simulated = {}, pytorch = {};
+  std::vector<double> seconds = {}, over_simulated = {}, over_own = {}, pytorch = {};
 };
 
 class Bench {
@@ -183,7 +189,10 @@ class Bench {
       Way& way = ways_[i];
       std::vector<double> seconds;
       for (int step = 0; step < options_.steps; ++step) {
-        seconds.push_back(way.run.step().seconds);
+        const StepResult result = way.run.step(/*record=*/true);
+        seconds.push_back(result.seconds);
+        const Durations own = durations_of(without_waits(way.run.plan(), result.times));
+        way.over_own.push_back(result.seconds / makespan(way.run.plan(), own));
       }
       way.over_simulated.push_back(median(seconds) / simulated_seconds(way.run.plan(), durations));
       way.seconds.insert(way.seconds.end(), seconds.begin(), seconds.end());
@@ -209,6 +218,7 @@ class Bench {
       line("step_ms", median(way.seconds) * 1e3, "%.1f");
       line("over_simulated", median(way.over_simulated), "%.3f", "<= 1.03");
       line("over_simulated_of_fastest", least(way.seconds) / simulated, "%.3f", "<= 1.03");
+      line("over_own_durations", median(way.over_own), "%.3f");
       if (!way.pytorch.empty()) {
         line("pytorch_step_ms", median(way.pytorch) * 1e3, "%.1f");
         line("over_pytorch", median(way.seconds) / median(way.pytorch), "%.3f");
