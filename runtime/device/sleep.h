@@ -1,9 +1,9 @@
 // Sleeping for a set time, as exactly as the system can.
 //
-// The system wakes a sleeper some tens of microseconds after it asked to be woken, which is percents
-// of an emulated computation and would be taken for a cost of the runtime. So a sleep asks for less,
-// by as much as the thread was late lately, and yields its core in a loop for what is left. It never
-// ends early.
+// The system wakes a sleeper some tens of microseconds after it asked to be woken, which is
+// percents of an emulated computation and would be taken for a cost of the runtime. So a sleep asks
+// for less, by as much as the thread was late lately, and yields its core in a loop for what is
+// left. It never ends early.
 #pragma once
 
 #include <cstdint>
