@@ -1,5 +1,6 @@
 #include "runtime/exec/check_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -30,6 +31,28 @@ bool has_task(Op op) {
     default:
       return false;
   }
+}
+
+// BI ends at the results of a region that reads nothing with a gradient (tokens), so BW of one with
+// several parameters would read them: they are sharded, and gathered for BI alone.
+const Region* needs_parameters(const Plan& plan, const ModelGraph& model, const Task& task) {
+  if (task.op != Op::backward_weight) {
+    return nullptr;
+  }
+  const Chunk& chunk = plan.chunks[index(task.chunk)];
+  const bool sharded = std::any_of(chunk.buckets.begin(), chunk.buckets.end(), [&](BucketId id) {
+    return plan.buckets[index(id)].kept_bytes() < plan.buckets[index(id)].bytes();
+  });
+  for (const RegionId id : chunk.regions) {
+    const Region& region = model.region(id);
+    const bool floating =
+        std::any_of(region.inputs.begin(), region.inputs.end(),
+                    [&](ValueId input) { return is_floating(model.value(input).dtype); });
+    if (sharded && !floating && region.parameters.size() > 1) {
+      return &region;
+    }
+  }
+  return nullptr;
 }
 
 struct Found {
@@ -63,6 +86,22 @@ Status check_plan(const Plan& plan, const ModelGraph& model) {
     }
   }
   Diagnostics refusals;
+  for (const Program& program : plan.programs) {
+    const auto bad = std::find_if(
+        program.tasks.begin(), program.tasks.end(),
+        [&](const Task& task) { return needs_parameters(plan, model, task) != nullptr; });
+    if (bad != program.tasks.end()) {
+      const Region& region = *needs_parameters(plan, model, *bad);
+      const Provenance& from = plan.origins[plan.origin_of_node[index(bad->node)]];
+      refusals.push_back(
+          error("runtime.unsupported",
+                from.plugin + ": this version of the runtime cannot run " +
+                    describe(plan, model, *bad) + " with sharded parameters: expected regions " +
+                    "that read tokens alone to have one parameter, got " +
+                    std::to_string(region.parameters.size()) + " (" + to_string(region.where) + ")",
+                from.where));
+    }
+  }
   for (const auto& [kind, found] : obstacles) {
     refusals.push_back(refusal(plan, model, kind.second, found));
   }

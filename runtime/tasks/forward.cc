@@ -18,6 +18,7 @@ struct Step {
   const RegionFunction* function;
   RegionId region;
   std::vector<std::uint32_t> arguments, results;
+  bool trains;                           // some parameter of it is not frozen
   std::vector<std::uint32_t> last_uses;  // places that nothing after this step reads
 };
 
@@ -44,7 +45,7 @@ class ForwardTask final : public ReleasingTask {
     }
     for (const RegionId id : chunk.regions) {
       const Region& region = site.model().region(id);
-      Step step{&site.rank.model.regions[index(id)], id, {}, {}, {}};
+      Step step{&site.rank.model.regions[index(id)], id, {}, {}, false, {}};
       for (const ValueId value : region.inputs) {
         if (!places.contains(value)) {
           return misfit(site, "region " + std::to_string(index(id)) + " reads value " +
@@ -60,6 +61,7 @@ class ForwardTask final : public ReleasingTask {
           return misfit(site, "parameter " + site.model().parameter(parameter).name +
                                   " has no home on this rank");
         }
+        step.trains = step.trains || !site.model().parameter(parameter).frozen;
       }
       steps_.push_back(std::move(step));
     }
@@ -80,6 +82,11 @@ class ForwardTask final : public ReleasingTask {
       }
       loss_ = places.at(site.model().loss);
     }
+    const std::vector<Task>& tasks = site.program.tasks;
+    splits_ = std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) {
+      return task.op == Op::backward_input && task.chunk == site.task.chunk &&
+             task.microbatch == site.task.microbatch;
+    });
     values_.resize(places.size());
     output_count_ = chunk.outputs.size();
     find_last_uses();
@@ -184,6 +191,7 @@ class ForwardTask final : public ReleasingTask {
     }
     const bool is_first = std::none_of(arguments_.begin(), arguments_.end(),
                                        [](const at::Tensor& t) { return t.requires_grad(); });
+    const bool goes_through = is_first && splits_ && step.trains && end_at_arguments();
     Tensors results = (*step.function)(arguments_);
     arguments_.clear();
     if (results.size() != step.results.size()) {
@@ -192,7 +200,7 @@ class ForwardTask final : public ReleasingTask {
                                           " results, got " + std::to_string(results.size()));
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (is_first && results[i].requires_grad()) {
+      if (is_first && !goes_through && results[i].requires_grad()) {
         saved_->ends.push_back(torch::autograd::impl::gradient_edge(results[i]));
       }
       values_[step.results[i]] = std::move(results[i]);
@@ -200,6 +208,21 @@ class ForwardTask final : public ReleasingTask {
     for (const std::uint32_t place : step.last_uses) {
       values_[place].reset();
     }
+  }
+
+  // BI goes through a region whose inputs want no gradient as through any other, so that BW needs
+  // no parameters there either: these may be gone by then. False: nothing that could have a
+  // gradient.
+  bool end_at_arguments() {
+    bool any = false;
+    for (at::Tensor& argument : arguments_) {
+      if (argument.is_floating_point()) {
+        argument = argument.detach().set_requires_grad(true);
+        saved_->ends.push_back(torch::autograd::impl::gradient_edge(argument));
+        any = true;
+      }
+    }
+    return any;
   }
 
   void give(const Output& output) {
@@ -224,6 +247,7 @@ class ForwardTask final : public ReleasingTask {
   Saved* saved_ = nullptr;
   Cell* loss_sum_;
   bool has_loss_;
+  bool splits_ = false;  // the backward is BI and BW
   std::uint32_t loss_ = kNowhere;
   std::size_t output_count_ = 0;
   Tensors values_, arguments_;  // empty between runs

@@ -1,5 +1,5 @@
-// `dualpipe` keeps each stage on two ranks: what a file gets is one of them, and what one device
-// computes.
+// `dualpipe` keeps each stage on two ranks, and ZeRO a part of it on each: what a file gets is the
+// whole, once, and what one device computes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -64,6 +64,25 @@ TEST(TwoHomes, SaveWhatOneDeviceSaves) {
     for (const auto& [name, tensor] : one) {
       ASSERT_EQ(both.count(name), 1u) << name;
       EXPECT_LE(relative_error(both.at(name), tensor), 1e-10) << name;
+    }
+  }
+}
+
+TEST(Shards, AreSavedAsTheWholeOfOneDevice) {
+  for (const std::string stage : {"1", "2", "3"}) {
+    const testing::Folder folder;
+    Case c;
+    c.tied = true;
+    const auto one = trained(c, folder, "one");
+    c.zero = "stage = " + stage + "\nbucket_bytes = 5000";
+    c.pp = 2, c.dp = 3, c.microbatches = 3;
+
+    const auto shards = trained(c, folder, "shards");
+
+    ASSERT_EQ(shards.size(), one.size());
+    for (const auto& [name, tensor] : one) {
+      ASSERT_EQ(shards.count(name), 1u) << name;
+      EXPECT_LE(relative_error(shards.at(name), tensor), 1e-10) << name;
     }
   }
 }

@@ -26,6 +26,24 @@ TEST(CheckPlan, AcceptsShardingOverSeveralGroups) {
   EXPECT_EQ(refusal({.pp = 1, .dp = 4, .microbatches = 1, .zero = 3, .hybrid = 2}), "");
 }
 
+TEST(CheckPlan, RefusesAWeightsHalfThatWouldReadShardedParameters) {
+  test::ShardedJob job = test::sharded_job({.pp = 1, .microbatches = 1, .split_backward = true});
+  Parameter more = job.model.parameters[0];
+  more.name = "embed.norm";
+  job.model.parameters.push_back(more);
+  job.model.regions[0].parameters.push_back(ParameterId{6});
+  const auto plans = plan(job);
+  ASSERT_TRUE(plans) << to_string(plans.error());
+
+  const Status status = check_plan(plans->train, job.model);
+
+  ASSERT_FALSE(status);
+  EXPECT_EQ(to_string(status.error()),
+            "job.toml:7:1: error: toy: this version of the runtime cannot run backward_weight of "
+            "stage 0, micro-batch 0 with sharded parameters: expected regions that read tokens "
+            "alone to have one parameter, got 2 (toy.cc:10) [runtime.unsupported]");
+}
+
 TEST(CheckPlan, RefusesExperts) {
   EXPECT_EQ(refusal({.pp = 1, .dp = 2, .microbatches = 1, .zero = 0, .ep = 2}),
             "job.toml:7:1: error: toy: this version of the runtime cannot run all_to_all (node 12 "

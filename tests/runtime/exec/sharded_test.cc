@@ -154,6 +154,115 @@ TEST(Sharded, ClipsByTheNormOfTheWhole) {
   }
 }
 
+// B41.
+TEST(Sharded, MakesNoUpdateFromGradientsThatAreNotFinite) {
+  for (const std::uint32_t zero : {1U, 2U, 3U}) {
+    Running run = running({.zero = zero}, DType::float64, [](Config& config) {
+      config.optimizer.name = OptimizerName::adamw;
+      config.optimizer.weight_decay = 0.1;
+    });
+    ASSERT_TRUE(run.train(1));
+    const std::vector<at::Tensor> before = run.parameters();
+
+    run.engine->scale_gradients(std::nan(""));
+    const Expected<StepResult> bad = run.train(2);
+    const std::vector<at::Tensor> after = run.parameters();
+    run.engine->scale_gradients(1);
+    const Expected<StepResult> good = run.train(2);
+
+    ASSERT_TRUE(bad);
+    EXPECT_FALSE(bad->finite);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_TRUE(at::equal(before[i], after[i]));
+    }
+    EXPECT_TRUE(good->finite) << "nothing of the bad gradient is left";
+  }
+}
+
+// B46 (c), (d), and a parameter without elements. The layer's own weight is used in the first
+// micro-batch alone; `unused` is nobody's.
+TEST(Sharded, TrainsBesideParametersThatAreEmptyOrHardlyUsed) {
+  const ShardedShape shape{.pp = 1, .dp = 2, .microbatches = 2, .zero = 3, .layers = 3};
+  const auto with_more = [](ModelGraph& graph) {
+    const Parameter like = graph.parameters[1];
+    graph.parameters.push_back({"empty", like.dtype, {0, 5}, false, {}});
+    graph.regions[2].parameters.push_back(ParameterId{5});
+    graph.parameters.push_back({"unused", like.dtype, like.shape, false, {}});
+  };
+  for (const std::uint32_t zero : {0U, 1U, 2U, 3U}) {
+    for (const bool split : {false, true}) {
+      for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}}) {
+        ShardedShape other = shape;
+        other.zero = zero, other.split_backward = split, other.bucket_bytes = bytes;
+        SCOPED_TRACE(to_string(other));
+        test::ShardedJob sharded = sharded_job(other);
+        sharded.model = test::toy_graph({.layers = 3}, DType::float64);
+        with_more(sharded.model);
+        sharded.config.training.dtype = DType::float64;
+        sharded.config.training.global_batch_size = 4;  // a row a micro-batch and rank
+        sharded.config.optimizer.name = OptimizerName::sgd;
+        sharded.config.optimizer.lr = 0.1;
+        const auto plans = test::plan(sharded);
+        ASSERT_TRUE(plans) << to_string(plans.error());
+        const Job job{sharded.config, sharded.model, *plans};
+        const auto build = [&] {
+          LiveModel live = test::live_toy({.layers = 3}, DType::float64);
+          with_more(live.graph);
+          for (int more = 0; more < 2; ++more) {
+            live.parameters.push_back(std::make_shared<at::Tensor>());
+            live.inits.push_back(Init::normal(0.3));
+          }
+          // Rows whose first token is small skip the layer.
+          const ParameterHandle w(live.parameters[2]);
+          live.regions[2] = [w](const Tensors& in) {
+            const bool uses = in[0].flatten()[0].item<double>() > 0;
+            return Tensors{uses ? in[0] + at::tanh(at::linear(in[0], w)) : in[0] * 1.5};
+          };
+          return live;
+        };
+        const LiveModel model = build();
+        auto engine = create_engine(job, [&]() -> Expected<LiveModel> { return build(); });
+        ASSERT_TRUE(engine) << to_string(engine.error());
+        (*engine)->keep_gradients(true);
+        Batch batch = test::toy_batch(job.model, 5, 3);
+        for (auto& [id, tensor] : batch) {
+          tensor = tensor.narrow(0, 0, 4);  // in each something is counted
+        }
+        std::vector<at::Tensor> start;
+        for (std::uint32_t i = 0; i < job.model.parameters.size(); ++i) {
+          start.push_back((*engine)->parameter(0, ParameterId{i}).clone());
+        }
+
+        const auto result = (*engine)->train_step(test::feed(job.plans.train, batch));
+
+        ASSERT_TRUE(result) << to_string(result.error());
+        std::vector<at::Tensor> sums(start.size());
+        for (std::int64_t row = 0; row < 4; ++row) {
+          Batch one_row;
+          for (const auto& [id, tensor] : batch) {
+            one_row.emplace(id, tensor.narrow(0, row, 1));
+          }
+          const OneDevice one = test::one_device(model, start, one_row);
+          for (std::size_t i = 0; i < sums.size(); ++i) {
+            const at::Tensor part = one.gradients[i] * static_cast<double>(one.tokens);
+            sums[i] = sums[i].defined() ? sums[i] + part : part;
+          }
+        }
+        for (std::uint32_t i = 0; i < sums.size(); ++i) {
+          const at::Tensor expected = sums[i] / static_cast<double>(result->tokens);
+          const at::Tensor got = (*engine)->gradient(0, ParameterId{i});
+          EXPECT_EQ(got.sizes(), expected.sizes());
+          EXPECT_TRUE(at::allclose(got, expected, 1e-11, 1e-14)) << i;
+          EXPECT_TRUE(at::allclose((*engine)->parameter(0, ParameterId{i}),
+                                   start[i] - 0.1 * expected, 1e-11, 1e-14))
+              << i;
+        }
+        EXPECT_EQ((*engine)->gradient(0, ParameterId{6}).abs().max().item<double>(), 0);
+      }
+    }
+  }
+}
+
 TEST(Sharded, SetsAParameterOnEveryHome) {
   for (const std::uint32_t zero : {1U, 2U, 3U}) {
     Running run = running({.pp = 1, .dp = 3, .zero = zero}, DType::bfloat16);

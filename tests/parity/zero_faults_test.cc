@@ -1,0 +1,167 @@
+// Faults that other systems had with sharded data parallelism, which this one must not have.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/parity/harness.h"
+
+namespace piper {
+namespace {
+
+using testing::Case;
+
+std::string stage(int number, const std::string& more = "bucket_bytes = 0") {
+  return "stage = " + std::to_string(number) + '\n' + more;
+}
+
+Job job_of(const Case& c) {
+  auto job = make_job(c);
+  EXPECT_TRUE(job.has_value()) << to_string(c) << '\n' << to_string(job.error());
+  return std::move(*job);
+}
+
+void expect_parity(const Case& c, std::int64_t steps) {
+  const Job job = job_of(c);
+  VerifyOptions options;
+  options.steps = steps;
+  const auto report = verify_parity(job, options, testing::uneven_batches(job));
+  ASSERT_TRUE(report.has_value()) << to_string(c) << '\n' << to_string(report.error());
+  EXPECT_TRUE(report->passed) << to_string(c) << '\n' << report->text;
+}
+
+// What five steps gave, and the most that each rank held.
+struct Ran {
+  std::vector<std::int64_t> peaks;
+  std::vector<double> losses, norms;
+};
+Ran run(const Case& c) {
+  const Job job = job_of(c);
+  auto engine = Engine::create(job);
+  EXPECT_TRUE(engine.has_value()) << to_string(engine.error());
+  const GlobalBatch batches = testing::uneven_batches(job);
+  Ran ran;
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    const Batch batch = batches(step);
+    const auto result = (*engine)->train_step(testing::feed(job.plans.train, batch, step));
+    EXPECT_TRUE(result.has_value()) << to_string(c) << '\n' << to_string(result.error());
+    ran.losses.push_back(result->loss);
+    ran.norms.push_back(result->grad_norm);
+    ran.peaks = result->peak_bytes;
+  }
+  return ran;
+}
+
+// B01: whole gradients, and in stage 3 whole parameters, live through a chain, however many
+// micro-batches there are.
+TEST(ZeroFaults, KeepAsMuchMemoryForMoreMicrobatches) {
+  for (const int number : {2, 3}) {
+    Case c;
+    c.pp = 2, c.dp = 2, c.layers = 6, c.zero = stage(number, "bucket_bytes = 1");
+    std::vector<std::vector<std::int64_t>> peaks;
+    for (const std::uint32_t m : {4U, 16U}) {
+      c.microbatches = m;
+      c.rows = std::int64_t{2} * m;
+      peaks.push_back(run(c).peaks);
+    }
+    EXPECT_EQ(peaks[0], peaks[1]) << "stage " << number;
+  }
+}
+
+// B02: each stage holds less than the one before, in the plan and in the run.
+TEST(ZeroFaults, HoldLessForEachStage) {
+  Case c;
+  c.dp = 4, c.microbatches = 4, c.layers = 6, c.optimizer = "adamw";
+  c.pipeline_of_one = true;  // one micro-batch after the other, so that gradients accumulate
+  std::int64_t measured = 0, planned = 0;
+  for (const int number : {0, 1, 2, 3}) {
+    c.zero = stage(number, "bucket_bytes = 1");
+    const Job job = job_of(c);
+    const std::int64_t now = run(c).peaks[0], plan = peak_bytes(job.plans.train, job.model, 0, 0);
+    EXPECT_TRUE(number == 0 || now < measured) << "stage " << number << ": " << now << " bytes";
+    EXPECT_TRUE(number == 0 || plan < planned) << "stage " << number << ": " << plan << " bytes";
+    measured = now, planned = plan;
+  }
+}
+
+// B04: one rank shards nothing, and its stages accumulate.
+TEST(ZeroFaults, AccumulateWhereOneRankHoldsAll) {
+  Case c;
+  c.schedule = "interleaved", c.stages_per_rank = 2, c.pipeline_of_one = true;
+  c.microbatches = 4;
+  for (const int number : {1, 2, 3}) {
+    c.zero = stage(number);
+    expect_parity(c, 1);
+  }
+}
+
+// B06: many backwards a step, each reduced once.
+TEST(ZeroFaults, ReduceEveryMicrobatchUnderAPipeline) {
+  Case c;
+  c.pp = 2, c.dp = 2, c.microbatches = 5;
+  for (const int number : {2, 3}) {
+    c.zero = stage(number);
+    expect_parity(c, 2);
+  }
+}
+
+// B17 and B18: a tied weight that no number of ranks divides, in an optimizer group of its own:
+// both copies have one update.
+TEST(ZeroFaults, KeepTiedCopiesEqualInAGroupOfTheirOwn) {
+  Case c;
+  c.pp = 2, c.dp = 3, c.microbatches = 3, c.tied = true, c.optimizer = "adamw";
+  c.sections = {
+      "[[optimizer.group]]\nparameters = \"*embed_tokens*\"\nlr = 0.02\nweight_decay = 0"};
+  for (const int number : {1, 2, 3}) {
+    c.zero = stage(number, "bucket_bytes = 4000");
+    expect_parity(c, 5);
+  }
+}
+
+// B46: everything of the first stage frozen, or a layer within one, with either backward.
+TEST(ZeroFaults, LeaveFrozenParametersAlone) {
+  for (const std::string freeze : {"model.layers.[01].*", "model.layers.2.*"}) {
+    for (const std::string schedule : {"zb1p", "1f1b"}) {
+      for (const int number : {1, 2, 3}) {
+        Case c;
+        c.plugin = schedule == "zb1p" ? "zerobubble" : "interleaved1f1b", c.schedule = schedule;
+        c.pp = 2, c.dp = 2, c.microbatches = 3;
+        c.freeze = {freeze};
+        if (freeze.find("[01]") != std::string::npos) {
+          c.freeze = {"model.embed_tokens.weight", "model.layers.0.*", "model.layers.1.*"};
+        }
+        c.zero = stage(number, "bucket_bytes = 4000");
+        expect_parity(c, 2);
+      }
+    }
+  }
+}
+
+// Memory that is used again too early shows after some steps: every stage has the same losses.
+TEST(ZeroFaults, HaveTheLossesOfStageZeroStepAfterStep) {
+  Case c;
+  c.pp = 2, c.dp = 2, c.microbatches = 5, c.max_norm = 0.5;
+  c.zero = stage(0);
+  const Ran plain = run(c);
+  for (const int number : {1, 2, 3}) {
+    c.zero = stage(number, "bucket_bytes = 1\nprefetch = 2");
+    const Ran sharded = run(c);
+    for (std::size_t step = 0; step < plain.losses.size(); ++step) {
+      EXPECT_NEAR(sharded.losses[step], plain.losses[step], 1e-11);
+      EXPECT_NEAR(sharded.norms[step], plain.norms[step], 1e-11);
+    }
+  }
+}
+
+// Masters of the parts are kept in float32; what is gathered is their rounding.
+TEST(ZeroFaults, RoundBfloat16ParametersFromMasterParts) {
+  for (const int number : {1, 2, 3}) {
+    Case c;
+    c.pp = 2, c.dp = 2, c.microbatches = 3, c.dtype = "bfloat16", c.optimizer = "adamw";
+    c.zero = stage(number, "bucket_bytes = 4000");
+    expect_parity(c, 2);
+  }
+}
+
+}  // namespace
+}  // namespace piper
