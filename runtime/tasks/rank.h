@@ -27,8 +27,8 @@ struct Saved {
   Tensors inputs;   // leaves, by position in Chunk::inputs; undefined: wants no gradient
   Tensors outputs;  // with their graph, by position in Chunk::outputs; undefined: has none
   at::Tensor loss;  // undefined: not this chunk's, or nothing to differentiate
-  // Where BI stops beside inputs: values that regions read from which no gradient goes on; results of
-  // those that read none, as the embedding.
+  // Where BI stops beside inputs: values that regions read from which no gradient goes on; results
+  // of those that read none, as the embedding.
   std::vector<torch::autograd::Edge> ends;
   WeightGradients rest;  // between BI and BW
 
