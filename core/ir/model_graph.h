@@ -30,6 +30,28 @@ struct Affine {
   bool operator==(const Affine&) const = default;
 };
 
+// The largest of several sizes: which one it is can depend on the rows.
+struct Most {
+  std::vector<Affine> of;  // none is everywhere below another; per_row falls, fixed rises
+
+  std::int64_t at(std::int64_t rows) const;  // 0 where there are none
+  void add(Affine size);
+  bool operator==(const Most&) const = default;
+};
+
+// The most bytes that a pass over a region holds at once. Not counted are parameters, the region's
+// inputs, and in the backward passes its results and their gradients: whoever runs several regions
+// knows how long those live.
+struct RegionPeaks {
+  Most evaluate;        // a forward that keeps nothing; its results among it
+  Most forward;         // one that keeps the autograd graph; its results among it
+  Most backward;        // what the graph saved among it, as in the two halves
+  Most backward_input;  // none: no input has a gradient
+  Most backward_weight;
+
+  bool operator==(const RegionPeaks&) const = default;
+};
+
 // A size that is only known while a step runs, as the number of tokens that a router sends to one
 // expert, but that never exceeds a maximum.
 struct RunTimeDimension {
@@ -90,6 +112,10 @@ struct Region {
   // What is kept between BI and BW, parameters apart: what operations on parameters saved, and the
   // gradients that arrive at them.
   Affine pending_bytes = {};
+  // Inputs and results that are among the saved and the pending bytes, and results whose gradients
+  // are among the pending bytes as they arrive; ascending.
+  std::vector<ValueId> saved_values = {}, pending_values = {}, pending_gradients = {};
+  std::optional<RegionPeaks> peaks = {};  // none: estimated from transient_bytes
 
   std::optional<std::uint32_t> tag(TagId name) const;
   bool operator==(const Region&) const = default;
@@ -112,6 +138,9 @@ struct ModelGraph {
   TagId intern_tag(std::string_view name);
   bool operator==(const ModelGraph&) const = default;
 };
+
+// By ValueId: whether it has something to differentiate, and leads to the loss.
+std::vector<bool> values_with_gradient(const ModelGraph& model);
 
 // Checks what every later phase relies on: ids in range, one producer a value, producers first,
 // unique names, a loss.

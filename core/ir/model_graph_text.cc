@@ -8,13 +8,18 @@
 //     value 0 "tokens" int64 [r, 128] input
 //     value 2 float32 [r, 128, 64] from 0
 //     region 0 {layer=0} (%0) -> (%2) parameters (0) flops 16384r saved 65536r transient 0
-//         pending 98304r at "qwen3.cc":44:5
+//         pending 98304r keeps (%0) awaits (%0) gradients (%2) peaks evaluate (65536r)
+//         forward (98304r) backward (65536r, 32r+1024) input () weight (98304r) at "qwen3.cc":44:5
 //     loss %9
 //     labels %1
 //
-// (a region is one line; `pending` is left out where it is 0).
+// (a region is one line; what follows `transient` is left out where there is none: what is pending
+// between BI and BW, the inputs and results among what is saved and what is pending, results whose
+// gradients are, and the most memory of each pass as the largest of a list).
 // `r` is the number of rows of a micro-batch; in shapes, the name of a run-time dimension stands
 // for a size that never exceeds its maximum. Only what print writes is accepted, to the byte.
+#include <utility>
+
 #include "core/ir/model_graph_verify.h"
 #include "core/ir/text_reader.h"
 
@@ -33,6 +38,17 @@ void append_list(std::string& text, const char* open, const char* close, const I
   }
   text += close;
 }
+
+constexpr std::pair<std::string_view, std::vector<ValueId> Region::*> kValueLists[] = {
+    {"keeps", &Region::saved_values},
+    {"awaits", &Region::pending_values},
+    {"gradients", &Region::pending_gradients},
+};
+constexpr std::pair<std::string_view, Most RegionPeaks::*> kPeaks[] = {
+    {"evaluate", &RegionPeaks::evaluate},      {"forward", &RegionPeaks::forward},
+    {"backward", &RegionPeaks::backward},      {"input", &RegionPeaks::backward_input},
+    {"weight", &RegionPeaks::backward_weight},
+};
 
 class ModelGraphParser : public ItemPlaces {
  public:
@@ -208,6 +224,18 @@ class ModelGraphParser : public ItemPlaces {
     if (in_.accept("pending")) {
       region.pending_bytes = in_.affine();
     }
+    for (const auto& [name, values] : kValueLists) {
+      if (in_.accept(name)) {
+        in_.list("(", ")", [&] { (region.*values).push_back(value_id()); });
+      }
+    }
+    if (in_.accept("peaks")) {
+      region.peaks.emplace();
+      for (const auto& [name, peak] : kPeaks) {
+        in_.expect(name);
+        in_.list("(", ")", [&] { ((*region.peaks).*peak).of.push_back(in_.affine()); });
+      }
+    }
     region.where = in_.location();
     return region;
   }
@@ -282,6 +310,20 @@ std::string print(const ModelGraph& model) {
     if (region.pending_bytes != Affine{}) {
       text += " pending ";
       append_affine(text, region.pending_bytes);
+    }
+    for (const auto& [name, values] : kValueLists) {
+      if (!(region.*values).empty()) {
+        (text += ' ') += name;
+        append_list(text, " (", ")", region.*values, append_value);
+      }
+    }
+    if (region.peaks) {
+      text += " peaks";
+      for (const auto& [name, peak] : kPeaks) {
+        (text += ' ') += name;
+        append_list(text, " (", ")", ((*region.peaks).*peak).of,
+                    [&](Affine size) { append_affine(text, size); });
+      }
     }
     append_location(text, region.where);
     text += '\n';

@@ -1,6 +1,7 @@
 #include "core/ir/model_graph_verify.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -316,6 +317,54 @@ class ModelVerifier {
                   region.transient_bytes.per_row, region.transient_bytes.fixed,
                   region.pending_bytes.per_row, region.pending_bytes.fixed}) > kMostBytes) {
       add("ir.size", name + " keeps more than 1 PiB a row", Kind::region, id);
+    }
+    kept(id, region.saved_values, region.inputs, region.outputs, "keeps");
+    kept(id, region.pending_values, region.inputs, region.outputs, "awaits");
+    kept(id, region.pending_gradients, {}, region.outputs, "gradients");
+    if (region.peaks) {
+      const RegionPeaks& peaks = *region.peaks;
+      for (const Most* const peak : {&peaks.evaluate, &peaks.forward, &peaks.backward,
+                                     &peaks.backward_input, &peaks.backward_weight}) {
+        check_peak(id, *peak);
+      }
+    }
+  }
+
+  // Values that the region has, in ascending order.
+  void kept(std::uint32_t id, const std::vector<ValueId>& values,
+            const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs,
+            const char* what) {
+    const std::string name = "region " + std::to_string(id) + ' ' + what;
+    for (const ValueId value : values) {
+      if (std::find(inputs.begin(), inputs.end(), value) == inputs.end() &&
+          std::find(outputs.begin(), outputs.end(), value) == outputs.end()) {
+        add("ir.kept", name + " value " + std::to_string(index(value)) + ", which is not its own",
+            Kind::region, id);
+        return;
+      }
+    }
+    if (std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) != values.end()) {
+      add("ir.kept", name + ": expected values in ascending order", Kind::region, id);
+    }
+  }
+
+  void check_peak(std::uint32_t id, const Most& peak) {
+    const std::string name = "region " + std::to_string(id);
+    Most again;
+    for (const Affine& size : peak.of) {
+      if (std::min(size.per_row, size.fixed) < 0 ||
+          std::max(size.per_row, size.fixed) > kMostBytes) {
+        add("ir.size", name + ": expected peaks from 0 to 1 PiB a row", Kind::region, id);
+        return;
+      }
+      again.add(size);
+    }
+    if (again != peak) {
+      add("ir.size",
+          name +
+              ": expected no size of a peak to be covered by another, and those that grow "
+              "fastest first",
+          Kind::region, id);
     }
   }
 

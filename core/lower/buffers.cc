@@ -26,27 +26,6 @@ Affine times(Affine bytes, std::uint32_t n) {
   return {bytes.per_row * n, bytes.fixed * n};
 }
 
-// What autograd keeps of a chunk whose backward is split: what forward left until BI, and what
-// waits for BW from then on, whichever is more. BI leaves all of a region from which no gradient
-// goes on, and the gradients of its outputs.
-Affine split_saved_bytes(const Dag& dag, const ModelGraph& model, const Chunk& chunk) {
-  Affine pending;
-  for (const RegionId id : chunk.regions) {
-    const Region& region = model.region(id);
-    const auto wants = [&](ValueId v) { return bool{dag.wants_gradient[index(v)]}; };
-    if (std::any_of(region.inputs.begin(), region.inputs.end(), wants)) {
-      pending = pending + region.pending_bytes;
-    } else if (std::any_of(region.outputs.begin(), region.outputs.end(), wants)) {
-      pending = pending + region.saved_bytes;
-      for (const ValueId output : region.outputs) {
-        pending = pending + (wants(output) ? model.value(output).bytes() : Affine{});
-      }
-    }
-  }
-  return {std::max(chunk.saved_bytes.per_row, pending.per_row),
-          std::max(chunk.saved_bytes.fixed, pending.fixed)};
-}
-
 }  // namespace
 
 BufferId BufferTable::Block::at(std::uint32_t m) const {
@@ -245,10 +224,6 @@ void BufferTable::add_chunk(ChunkId id) {
     buffer.chunk = id;
     buffer.bytes = times(chunk.saved_bytes, chunk.expert_parts);
     add_block(saved_[index(id)], buffer, microbatches, count);
-    for (const std::uint32_t m : dag_.chunk_split[index(id)]) {
-      out_.buffers[index(saved(id, m))].bytes =
-          times(split_saved_bytes(dag_, model_, chunk), chunk.expert_parts);
-    }
   }
 }
 

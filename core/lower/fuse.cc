@@ -5,37 +5,10 @@
 #include <tuple>
 
 #include "core/lower/buckets.h"
+#include "core/plan/chunk_memory.h"
 
 namespace piper {
 namespace {
-
-// Which values have something to differentiate, and lead to the loss.
-std::vector<bool> find_gradients(const ModelGraph& model) {
-  std::vector<bool> differentiable(model.values.size()), leads_to_loss(model.values.size());
-  for (const Region& region : model.regions) {
-    bool any = std::any_of(region.parameters.begin(), region.parameters.end(), [&](ParameterId p) {
-      return !model.parameter(p).frozen && is_floating(model.parameter(p).dtype);
-    });
-    for (const ValueId input : region.inputs) {
-      any = any || differentiable[index(input)];
-    }
-    for (const ValueId output : region.outputs) {
-      differentiable[index(output)] = any && is_floating(model.value(output).dtype);
-    }
-  }
-  leads_to_loss[index(model.loss)] = true;
-  for (auto region = model.regions.rbegin(); region != model.regions.rend(); ++region) {
-    const bool any = std::any_of(region->outputs.begin(), region->outputs.end(),
-                                 [&](ValueId output) { return leads_to_loss[index(output)]; });
-    for (const ValueId input : region->inputs) {
-      leads_to_loss[index(input)] = leads_to_loss[index(input)] || any;
-    }
-  }
-  for (std::size_t v = 0; v < differentiable.size(); ++v) {
-    differentiable[v] = differentiable[v] && leads_to_loss[v];
-  }
-  return differentiable;
-}
 
 // A fused run of regions, before it is copied to each of its places.
 using Group = std::vector<RegionId>;
@@ -49,7 +22,7 @@ class Fuser {
     dag_.microbatches = annotated.microbatches;
     dag_.global_rows = annotated.global_rows;
     dag_.origins = annotated.origins;
-    dag_.wants_gradient = find_gradients(model_);
+    dag_.wants_gradient = values_with_gradient(model_);
   }
 
   Expected<Dag> run() {
@@ -206,7 +179,6 @@ class Fuser {
       const Region& region = model_.region(id);
       std::erase_if(chunk.tags, [&](const Tag& tag) { return region.tag(tag.name) != tag.index; });
       chunk.flops = chunk.flops + region.flops;
-      chunk.saved_bytes = chunk.saved_bytes + region.saved_bytes;
       for (const ValueId input : region.inputs) {
         const bool outside = model_.value(input).is_input() ||
                              group_of_[index(model_.value(input).producer)] != group_of_[index(id)];
@@ -241,6 +213,9 @@ class Fuser {
           dag_.chunks[index(maker)].outputs.push_back(ValueId{v});
         }
       }
+    }
+    for (Chunk& chunk : dag_.chunks) {
+      chunk.saved_bytes = saved_bytes(model_, chunk);
     }
   }
 

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/plan/chunk_memory.h"
+
 namespace piper {
 namespace {
 
@@ -132,21 +134,14 @@ class Analyst {
         events.push_back({run_.times[p][index(buffer.free)].end, -bytes});
       }
     }
+    ChunkMemory chunks(plan_, model_);
     for (std::size_t t = 0; t < program.tasks.size(); ++t) {
       const Task& own = program.tasks[t];
-      if (own.op <= Op::recompute && valid(own.chunk)) {
-        const Chunk& chunk = plan_.chunks[index(own.chunk)];
-        std::int64_t transient = 0;
-        for (const RegionId region : chunk.regions) {
-          transient =
-              std::max(transient, model_.region(region).transient_bytes.at(rows(own.microbatch)) *
-                                      chunk.expert_parts);
-        }
-        if (run_.times[p][t].end > run_.times[p][t].begin) {
-          events.push_back({run_.times[p][t].begin, transient});
-          events.push_back({run_.times[p][t].end, -transient});
-        }
-      }
+      const Span& span = run_.times[p][t];
+      const TaskMemory memory = chunks.of(program, own, 0);
+      const std::int64_t running = span.end > span.begin ? memory.running : 0;
+      events.push_back({span.begin, running});
+      events.push_back({span.end, memory.after - running});
     }
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
       return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;

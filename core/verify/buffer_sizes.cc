@@ -1,8 +1,6 @@
 // plan.form: every buffer is as large, and of the kind, that the model and the tables say.
 #include <algorithm>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "core/verify/rules.h"
 
@@ -22,11 +20,6 @@ class BufferSizes {
         program_(report.plan.programs[program]) {}
 
   void run() {
-    for (const Task& task : program_.tasks) {
-      if (task.op == Op::backward_input) {
-        split_.emplace(task.chunk, task.microbatch);
-      }
-    }
     for (const Buffer& buffer : program_.buffers) {
       if (buffer.bytes != expected_size(buffer)) {
         bad("program " + std::to_string(id_) + ": " + report_.buffer(buffer) +
@@ -66,12 +59,7 @@ class BufferSizes {
           return buffer.bytes;
         }
         const Chunk& chunk = plan_.chunks[index(buffer.chunk)];
-        const Affine pending = split_.contains({buffer.chunk, buffer.microbatch})
-                                   ? bytes_for_weights(chunk)
-                                   : Affine{};
-        return times({std::max(chunk.saved_bytes.per_row, pending.per_row),
-                      std::max(chunk.saved_bytes.fixed, pending.fixed)},
-                     chunk.expert_parts);
+        return times(chunk.saved_bytes, chunk.expert_parts);
       }
       case Kind::parameter:
         return has_bucket ? Affine{0, bucket->kept_bytes()} : buffer.bytes;
@@ -84,33 +72,6 @@ class BufferSizes {
       default:
         return buffer.bytes;
     }
-  }
-
-  // What backward_input leaves for backward_weight: of a region that no gradient leaves, all that
-  // forward left and the gradients of its outputs; nothing of one that no gradient reaches.
-  Affine bytes_for_weights(const Chunk& chunk) const {
-    Affine sum;
-    for (const RegionId id : chunk.regions) {
-      const Region& region = model_.region(id);
-      bool leaves = false;
-      for (const ValueId input : region.inputs) {
-        leaves = leaves || facts_.wants_gradient[index(input)];
-      }
-      Affine arriving;
-      bool reaches = false;
-      for (const ValueId output : region.outputs) {
-        if (facts_.wants_gradient[index(output)]) {
-          arriving = arriving + model_.value(output).bytes();
-          reaches = true;
-        }
-      }
-      if (leaves) {
-        sum = sum + region.pending_bytes;
-      } else if (reaches) {
-        sum = sum + region.saved_bytes + arriving;
-      }
-    }
-    return sum;
   }
 
   // The expert side of a routed value: its reader, or who of this program made it.
@@ -132,7 +93,6 @@ class BufferSizes {
   const ModelFacts& facts_;
   const std::uint32_t id_;
   const Program& program_;
-  std::set<std::pair<ChunkId, std::uint32_t>> split_;  // chunk and micro-batch
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/plan/chunk_memory.h"
 #include "core/plan/plan.h"
 #include "core/verify/order.h"
 
@@ -132,9 +133,17 @@ class Memory {
       }
       of_kind(peak, kind_of(buffer.kind)) += live * bytes_of(buffer);
     }
-    if (started > over) {
-      of_kind(peak, MemoryKind::workspace) += transient_[order_.begin(s) + over % count];
+    for (std::uint32_t t = order_.begin(s); t < order_.begin(s) + count; ++t) {
+      of_kind(peak, MemoryKind::activation) += times(TaskId{t}, over) * computed_[t].after;
     }
+    if (started > over) {
+      add_running(peak, computed_[order_.begin(s) + over % count].running);
+    }
+  }
+
+  // What a computation needs for a while, or does not hold yet of its values.
+  static void add_running(Peak& peak, std::int64_t bytes) {
+    of_kind(peak, bytes > 0 ? MemoryKind::workspace : MemoryKind::activation) += bytes;
   }
 
   // Of a chain: its size does not depend on rows.
@@ -145,7 +154,6 @@ class Memory {
   void measure_tasks() {
     allocs_.assign(program_.tasks.size(), 0);
     frees_.assign(program_.tasks.size(), 0);
-    transient_.assign(program_.tasks.size(), 0);
     for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
       rows_.push_back(rows_of(plan_, program_, coordinate_, m).count);
     }
@@ -161,17 +169,11 @@ class Memory {
         frees_[index(buffer.free)] += bytes;
       }
     }
+    ChunkMemory chunks(plan_, model_);
     for (std::size_t t = 0; t < program_.tasks.size(); ++t) {
       const Task& task = program_.tasks[t];
-      if (task.op <= Op::recompute && valid(task.chunk)) {
-        // At most all rows of an expert group arrive at one of its members.
-        const Chunk& chunk = plan_.chunks[index(task.chunk)];
-        for (const RegionId region : chunk.regions) {
-          transient_[t] = std::max(
-              transient_[t], model_.region(region).transient_bytes.at(rows_[task.microbatch]) *
-                                 chunk.expert_parts);
-        }
-      }
+      computed_.push_back(chunks.of(program_, task, coordinate_));
+      frees_[t] -= computed_[t].after;
     }
   }
 
@@ -194,7 +196,7 @@ class Memory {
     for (int period = 0; period < 2; ++period) {
       for (std::uint32_t t = order_.begin(s); t < order_.begin(s) + order_.count(s); ++t) {
         live += allocs_[t];
-        levels.push_back(live + transient_[t]);
+        levels.push_back(live + computed_[t].running);
         live -= frees_[t];
         levels.push_back(live);
       }
@@ -247,8 +249,9 @@ class Memory {
   const Program& program_;
   std::uint32_t coordinate_;
   LocalOrder order_;
-  std::vector<std::int64_t> rows_;                        // by micro-batch
-  std::vector<std::int64_t> allocs_, frees_, transient_;  // by task
+  std::vector<std::int64_t> rows_;            // by micro-batch
+  std::vector<std::int64_t> allocs_, frees_;  // by task
+  std::vector<TaskMemory> computed_;          // by task
   std::int64_t persistent_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/plan/chunk_memory.h"
 #include "core/verify/rules.h"
 
 namespace piper {
@@ -166,7 +167,6 @@ class Tables {
     const std::string name = "chunk " + std::to_string(id);
     std::vector<ValueId> inputs, outputs;
     std::vector<BucketId> buckets;
-    Affine saved;
     bool has_loss = false, has_backward = false;
     for (const RegionId region_id : chunk.regions) {
       const Region& region = model_.region(region_id);
@@ -188,7 +188,6 @@ class Tables {
       for (const ParameterId parameter : region.parameters) {
         buckets.push_back(static_cast<BucketId>(bucket_of_[index(parameter)]));
       }
-      saved = saved + region.saved_bytes;
     }
     same(name, chunk.inputs, inputs, "inputs");
     same(name, chunk.outputs, outputs, "outputs");
@@ -201,8 +200,8 @@ class Tables {
       bad(name + (has_backward ? " has something to differentiate but no backward"
                                : " has a backward but nothing to differentiate"));
     }
-    if (chunk.saved_bytes != saved) {
-      bad(name + ": its saved bytes are not the sum of its regions'");
+    if (chunk.saved_bytes != saved_bytes(model_, chunk)) {
+      bad(name + ": its saved bytes are not what its regions keep");
     }
     for (std::size_t i = 1; i < chunk.regions.size(); ++i) {
       if (chunk.regions[i - 1] >= chunk.regions[i]) {

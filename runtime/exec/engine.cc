@@ -82,7 +82,8 @@ std::vector<Communication> make_communications(const Plan& plan, const EmulateCo
 }
 
 // Storage for what the plan gives a slot, for the largest micro-batch of the rank.
-std::vector<at::Tensor> make_slots(const Plan& plan, const Rank& rank) {
+std::vector<at::Tensor> make_slots(const Plan& plan, const Rank& rank,
+                                   const std::vector<at::Tensor>& spare) {
   const Plan::Seat seat = plan.seat(rank.number);
   const Program& program = plan.programs[seat.program];
   std::vector<std::int64_t> bytes(program.slots.size(), 0);
@@ -95,7 +96,9 @@ std::vector<at::Tensor> make_slots(const Plan& plan, const Rank& rank) {
   const Charge charge(rank.account.get(), Holding::received);
   std::vector<at::Tensor> slots;
   for (const std::int64_t size : bytes) {
-    slots.push_back(at::empty({size}, at::kByte));
+    const std::size_t i = slots.size();
+    slots.push_back(i < spare.size() && spare[i].numel() >= size ? spare[i]
+                                                                 : at::empty({size}, at::kByte));
   }
   return slots;
 }
@@ -138,7 +141,10 @@ Status prepare(State& state, const Plan& plan, PlanState& made) {
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     const Program& program = plan.programs[plan.seat(rank).program];
     made.cells[rank] = std::vector<Cell>(program.buffers.size());
-    made.slots.push_back(make_slots(plan, *state.ranks[rank]));
+    // The plans take turns, and use the same memory where it is large enough.
+    const std::vector<std::vector<at::Tensor>>& others = state.train.slots;
+    made.slots.push_back(make_slots(
+        plan, *state.ranks[rank], rank < others.size() ? others[rank] : std::vector<at::Tensor>()));
     made.moved.emplace_back(program.tasks.size(), 0);
     PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, rank));
     all.push_back(std::move(bodies));
@@ -272,7 +278,7 @@ class LocalEngine final : public Engine {
     PIPER_TRY(plan.executor->run(
         input.step, input.lr_factor,
         std::chrono::duration<double>(state_->job.config.comm.train_timeout_seconds),
-        input.record ? &plan.times : nullptr));
+        input.record ? &plan.times : nullptr, input.delays));
 
     StepResult result;
     result.seconds =
@@ -290,6 +296,7 @@ class LocalEngine final : public Engine {
     for (const std::unique_ptr<Rank>& rank : state_->ranks) {
       rank->batch.clear();
       result.peak_bytes.push_back(rank->account->peak());
+      result.live_bytes.push_back(rank->account->live());
     }
     return result;
   }

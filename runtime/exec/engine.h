@@ -25,6 +25,7 @@ struct StepInput {
   std::int64_t step = 0;  // 1 for the first training step: the optimizer's count
   double lr_factor = 1;   // of the schedule, multiplies every group's lr
   std::function<Batch(std::uint32_t rank)> batch;  // called on the calling thread, once a rank
+  std::uint64_t delays = 0;                        // for tests: tasks begin late, by chance
   bool record = false;                             // StepResult::times and moved
 };
 
@@ -36,6 +37,7 @@ struct StepResult {
   double seconds = 0;
   double busy_seconds = 0;               // compute time, summed over ranks
   std::vector<std::int64_t> peak_bytes;  // by rank, since the start
+  std::vector<std::int64_t> live_bytes;  // by rank, when the step is over
   // Where asked for, by rank and task: from when its waits were over to its end, nanoseconds since
   // the start of the step. A transfer's time includes its wait for the other end.
   std::vector<std::vector<Simulation::Span>> times;

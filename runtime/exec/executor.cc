@@ -58,7 +58,7 @@ Executor::Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies
 }
 
 Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
-                     std::vector<std::vector<Simulation::Span>>* times) {
+                     std::vector<std::vector<Simulation::Span>>* times, std::uint64_t delays) {
   PIPER_TRY(outcome_.status());
   if (times != nullptr) {
     times->clear();
@@ -66,7 +66,7 @@ Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<
       times->emplace_back(bodies.size());
     }
   }
-  step_ = {step_.generation + 1, step, lr_factor};
+  step_ = {step_.generation + 1, step, lr_factor, delays};
   running_ = lanes_.size();
   const auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<Lane>& lane : lanes_) {

@@ -1,6 +1,7 @@
 #include "runtime/exec/lane.h"
 
 #include <chrono>
+#include <thread>
 
 namespace piper {
 namespace {
@@ -10,6 +11,15 @@ using Clock = std::chrono::steady_clock;
 std::uint64_t nanoseconds(Clock::duration duration) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+}
+
+// Up to half a millisecond, the same for a seed, period, rank and task (splitmix64).
+void dawdle(const StepContext& step, std::uint32_t rank, std::uint32_t task) {
+  std::uint64_t x =
+      step.delays + step.generation * 0x9e3779b97f4a7c15U + (std::uint64_t{rank} << 32U) + task;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  std::this_thread::sleep_for(std::chrono::microseconds((x ^ (x >> 31U)) % 500));
 }
 
 }  // namespace
@@ -26,6 +36,9 @@ void Lane::run(const StepContext& step, const Recording& recording) {
     }
     position_.wait.store(Position::kRunning, std::memory_order_relaxed);
     cancellation_->throw_if_requested();
+    if (step.delays != 0) {
+      dawdle(step, rank_, task);
+    }
 
     if (entry.computes || recording.times != nullptr) {
       const Clock::time_point start = Clock::now();

@@ -13,6 +13,7 @@ struct StepContext {
   std::uint64_t generation = 0;  // of the plan's period, from 1
   std::int64_t step = 0;         // the optimizer's count
   double lr_factor = 1;
+  std::uint64_t delays = 0;  // for tests, StepInput::delays
 };
 
 class TaskBody {

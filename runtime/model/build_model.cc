@@ -1,6 +1,7 @@
 // A model function is run for two row counts, which gives every size as a function of the rows, and
 // with `measure` for a third one, which must lie on the line through the other two.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,13 +16,14 @@ namespace {
 
 constexpr std::int64_t kRows[] = {2, 3, 5};
 
-Expected<Recorder> record(const Config& config, ModelFunction function, std::int64_t rows) {
+Expected<Recorder> record(const Config& config, ModelFunction function, std::int64_t rows,
+                          bool measure) {
   const auto failed = [&](const std::string& what) {
     return fail(error("model.failed", "building model '" + config.model.name + "' failed: " + what,
                       config.where("model.name")));
   };
   try {
-    Recorder recorder(config, rows);
+    Recorder recorder(config, rows, measure);
     recorder.run(function);
     return recorder;
   } catch (const Refused& refused) {
@@ -94,38 +96,85 @@ Status check_shapes(const ModelGraph& graph, const ModelGraph& third) {
   return {};
 }
 
+// The largest of a history; nothing where one of its moments is no line in the rows.
+std::optional<Most> fit(const RegionLiveness::History& two, const RegionLiveness::History& three,
+                        const RegionLiveness::History& five) {
+  if (two.size() != three.size() || two.size() != five.size()) {
+    return std::nullopt;
+  }
+  Most most;
+  for (std::size_t i = 0; i < two.size(); ++i) {
+    const Affine live = line(two[i], three[i]);
+    if (live.at(kRows[2]) != five[i]) {
+      return std::nullopt;
+    }
+    if (live.per_row > 0 || live.fixed > 0) {
+      most.add(live);
+    }
+  }
+  return most;
+}
+
+std::vector<ValueId> values_at(const std::vector<ValueId>& values,
+                               const std::vector<std::size_t>& positions) {
+  std::vector<ValueId> chosen;
+  for (const std::size_t position : positions) {
+    chosen.push_back(values[position]);
+  }
+  return chosen;
+}
+
+// Ascending, each once.
+std::vector<ValueId> joined(std::vector<ValueId> a, const std::vector<ValueId>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  std::sort(a.begin(), a.end());
+  a.erase(std::unique(a.begin(), a.end()), a.end());
+  return a;
+}
+
+Status fit_memory(Region& region, const RegionLiveness& two, const RegionLiveness& three,
+                  const RegionLiveness& five) {
+  bool fits = true;
+  const auto size = [&](std::int64_t RegionLiveness::*bytes) {
+    const Affine found = line(two.*bytes, three.*bytes);
+    fits = fits && found.at(kRows[2]) == five.*bytes;
+    return found;
+  };
+  const auto peak = [&](RegionLiveness::History RegionLiveness::*history) {
+    const std::optional<Most> found = fit(two.*history, three.*history, five.*history);
+    fits = fits && found.has_value();
+    return found.value_or(Most{});
+  };
+  region.saved_bytes = size(&RegionLiveness::saved_bytes);
+  region.pending_bytes = size(&RegionLiveness::pending_bytes);
+  region.saved_values = joined(values_at(region.inputs, two.saved_inputs),
+                               values_at(region.outputs, two.saved_results));
+  region.pending_values = joined(values_at(region.inputs, two.pending_inputs),
+                                 values_at(region.outputs, two.pending_results));
+  region.pending_gradients = values_at(region.outputs, two.pending_gradients);
+  const RegionPeaks peaks{peak(&RegionLiveness::evaluate), peak(&RegionLiveness::forward),
+                          peak(&RegionLiveness::backward), peak(&RegionLiveness::backward_input),
+                          peak(&RegionLiveness::backward_weight)};
+  if (two.complete) {
+    region.peaks = peaks;
+  }
+  const Affine kept = size(&RegionLiveness::kept_bytes);
+  for (const Affine live : peaks.forward.of) {
+    region.transient_bytes.per_row =
+        std::max(region.transient_bytes.per_row, live.per_row - kept.per_row);
+    region.transient_bytes.fixed = std::max(region.transient_bytes.fixed, live.fixed - kept.fixed);
+  }
+  return fits ? Status() : fail(not_affine("the memory", region.where));
+}
+
 Status fit_costs(ModelGraph& graph, const Recorder& a, const Recorder& b, const Recorder& c) {
   for (std::size_t i = 0; i < graph.regions.size(); ++i) {
     Region& region = graph.regions[i];
-    const RegionTrace& two = a.traces()[i];
-    const RegionTrace& three = b.traces()[i];
-    const RegionTrace& five = c.traces()[i];
-    const auto fit = [&](std::int64_t RegionTrace::*cost) { return line(two.*cost, three.*cost); };
-    const auto holds = [&](std::int64_t RegionTrace::*cost) {
-      return fit(cost).at(kRows[2]) == five.*cost;
-    };
-    if (!holds(&RegionTrace::flops)) {
+    region.flops = line(a.traces()[i].flops, b.traces()[i].flops);
+    if (region.flops.at(kRows[2]) != c.traces()[i].flops) {
       return fail(not_affine("the floating-point operations", region.where));
     }
-    if (!holds(&RegionTrace::saved_bytes) || !holds(&RegionTrace::kept_bytes) ||
-        !holds(&RegionTrace::pending_bytes) ||
-        two.operation_bytes.size() != three.operation_bytes.size()) {
-      return fail(not_affine("the memory", region.where));
-    }
-    region.flops = fit(&RegionTrace::flops);
-    region.saved_bytes = fit(&RegionTrace::saved_bytes);
-    region.pending_bytes = fit(&RegionTrace::pending_bytes);
-
-    // The largest of several lines is none: the line above all of them has the largest slope and
-    // the largest offset.
-    const Affine kept = fit(&RegionTrace::kept_bytes);
-    for (std::size_t step = 0; step < two.operation_bytes.size(); ++step) {
-      const Affine live = line(two.operation_bytes[step], three.operation_bytes[step]);
-      region.transient_bytes.per_row =
-          std::max(region.transient_bytes.per_row, live.per_row - kept.per_row);
-      region.transient_bytes.fixed =
-          std::max(region.transient_bytes.fixed, live.fixed - kept.fixed);
-    }
+    PIPER_TRY(fit_memory(region, a.liveness()[i], b.liveness()[i], c.liveness()[i]));
   }
   return {};
 }
@@ -139,11 +188,11 @@ Expected<LiveModel> build_model(const Config& config, bool measure) {
 
 Expected<LiveModel> build_model(const Config& config, ModelFunction function, bool measure) {
   install_meta_kernels();
-  PIPER_ASSIGN(Recorder two, record(config, function, kRows[0]));
-  PIPER_ASSIGN(Recorder three, record(config, function, kRows[1]));
+  PIPER_ASSIGN(Recorder two, record(config, function, kRows[0], measure));
+  PIPER_ASSIGN(Recorder three, record(config, function, kRows[1], measure));
   PIPER_TRY(fit_shapes(two.model().graph, three.model().graph));
   if (measure) {
-    PIPER_ASSIGN(Recorder five, record(config, function, kRows[2]));
+    PIPER_ASSIGN(Recorder five, record(config, function, kRows[2], measure));
     PIPER_TRY(check_shapes(two.model().graph, five.model().graph));
     PIPER_TRY(fit_costs(two.model().graph, two, three, five));
   }

@@ -49,13 +49,56 @@ std::tuple<Tensor, Tensor> dropout(const Tensor& input, double, optional<bool>) 
   return {at::empty_like(input), at::empty(input.sizes(), input.options().dtype(at::kBool))};
 }
 
-std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor&, const Tensor&, double,
+// The kernels of attention work on a tile of the positions at a time, in memory of their own for
+// each thread, of which a rank's stream has one (FlashAttentionKernel.cpp of PyTorch 2.11).
+struct AttentionTile {
+  explicit AttentionTile(const Tensor& query, const Tensor& key)
+      : queries(std::min<std::int64_t>(query.size(2), query.size(2) >= 768   ? 256
+                                                      : query.size(2) >= 192 ? 64
+                                                                             : 32)),
+        keys(std::min<std::int64_t>(key.size(2), 512)),
+        wide(query.options().dtype(at::toOpMathType(query.scalar_type()))),
+        is_narrow(at::toOpMathType(query.scalar_type()) != query.scalar_type()) {}
+
+  std::int64_t queries, keys;
+  at::TensorOptions wide;
+  bool is_narrow;
+};
+
+std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor&, double,
                                      bool, const optional<Tensor>&, optional<double>) {
   const Tensor log_sum = at::empty({query.size(0), query.size(2), query.size(1)},
                                    query.options().dtype(at::toOpMathType(query.scalar_type())));
   const Tensor output =
       at::empty({query.size(0), query.size(2), query.size(1), query.size(3)}, query.options());
+  const AttentionTile tile(query, key);
+  const Tensor scores = at::empty({tile.queries, tile.keys + 2 + query.size(3)}, tile.wide);
+  const Tensor narrow = at::empty({tile.is_narrow ? tile.queries * tile.keys : 0}, query.options());
   return {output.transpose(1, 2), log_sum.transpose(1, 2)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query,
+                                                      const Tensor& key, const Tensor& value,
+                                                      const Tensor&, const Tensor&, double, bool,
+                                                      const optional<Tensor>&, optional<double>) {
+  const auto like_transposed = [](const Tensor& tensor) {
+    return at::empty({tensor.size(0), tensor.size(2), tensor.size(1), tensor.size(3)},
+                     tensor.options())
+        .transpose(1, 2);
+  };
+  std::tuple results{like_transposed(query), like_transposed(key), like_transposed(value)};
+  const Tensor contiguous = gradient.transpose(1, 2).contiguous();
+  const AttentionTile tile(query, key);
+  const Tensor scores = at::empty({2 * tile.queries * tile.keys}, tile.wide);
+  const Tensor narrow =
+      at::empty({tile.is_narrow ? 2 * tile.queries * tile.keys : 0}, query.options());
+  const Tensor sums = at::empty({tile.queries}, tile.wide);
+  return results;
+}
+
+Tensor embedding_backward(const Tensor& gradient, const Tensor&, c10::SymInt rows, c10::SymInt,
+                          bool) {
+  return like(gradient, {rows.expect_int(), gradient.size(-1)});
 }
 
 // Operators whose results have shapes that depend on values, or that read values.
@@ -128,6 +171,16 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const optional<Ten
                   .sizes());
 }
 
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, const Tensor& input,
+                                                        const Tensor& weight, c10::SymIntArrayRef,
+                                                        c10::SymIntArrayRef, c10::SymIntArrayRef,
+                                                        bool, c10::SymIntArrayRef, c10::SymInt,
+                                                        std::array<bool, 3> wanted) {
+  return {wanted[0] ? like(gradient, input.sizes()) : Tensor(),
+          wanted[1] ? like(gradient, weight.sizes()) : Tensor(),
+          wanted[2] ? like(gradient, {gradient.size(1)}) : Tensor()};
+}
+
 void run_on_zeros(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> arguments = torch::jit::last(*stack, count).vec();
@@ -173,8 +226,11 @@ void install_meta_kernels() {
     meta->impl("index_select", index_select);
     meta->impl("where.self", where);
     meta->impl("convolution_overrideable", convolution);
+    meta->impl("convolution_backward_overrideable", convolution_backward);
     meta->impl("native_dropout", dropout);
     meta->impl("_scaled_dot_product_flash_attention_for_cpu", attention);
+    meta->impl("_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward);
+    meta->impl("embedding_dense_backward", embedding_backward);
     for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
       const auto op = c10::Dispatcher::singleton().findOp(name);
       if (op && lacks_meta_kernel(*op)) {

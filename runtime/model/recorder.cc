@@ -63,8 +63,8 @@ RegionFunction with_contiguous_results(RegionFunction function) {
 
 }  // namespace
 
-Recorder::Recorder(const Config& config, std::int64_t rows)
-    : config_(config), rows_(rows), freeze_used_(config.model.freeze.size()) {
+Recorder::Recorder(const Config& config, std::int64_t rows, bool measure)
+    : config_(config), rows_(rows), measure_(measure), freeze_used_(config.model.freeze.size()) {
   model_.graph.name = config.model.name;
 }
 
@@ -180,6 +180,17 @@ Tensors Recorder::region(const Tensors& inputs, RegionFunction function,
   try {
     traces_.push_back(trace_region(function, std::move(arguments), model_.parameters,
                                    model_.graph.parameters, region.where));
+    if (measure_) {
+      Tensors parameters;
+      for (const ParameterId used : traces_.back().parameters) {
+        parameters.push_back(*model_.parameters[index(used)]);
+      }
+      arguments.clear();
+      for (const ValueId input : region.inputs) {
+        arguments.push_back(argument(input));
+      }
+      liveness_.push_back(measure_liveness(function, arguments, parameters));
+    }
   } catch (const c10::Error& failure) {
     throw Refused(
         error("model.region_failed", first_line(failure.what_without_backtrace()), region.where));
@@ -191,9 +202,11 @@ Tensors Recorder::region(const Tensors& inputs, RegionFunction function,
 
   region.parameters = traces_.back().parameters;
   Tensors results;
-  for (Value value : traces_.back().results) {
+  for (std::size_t i = 0; i < traces_.back().results.size(); ++i) {
+    Value value = traces_.back().results[i];
     value.producer = id;
     region.outputs.push_back(add_value(std::move(value)));
+    has_gradient_[index(region.outputs.back())] = traces_.back().has_gradient[i];
     results.push_back(handle(region.outputs.back()));
   }
   model_.graph.regions.push_back(std::move(region));
@@ -262,6 +275,7 @@ ValueId Recorder::add_value(Value value) {
   handles_.push_back(meta_tensor(shape, to_torch(value.dtype)));
   values_.emplace(handles_.back().unsafeGetTensorImpl(), id);
   model_.graph.values.push_back(std::move(value));
+  has_gradient_.push_back(false);
   return id;
 }
 
@@ -275,7 +289,7 @@ at::Tensor Recorder::argument(ValueId id) const {
   const at::AutoGradMode gradients(true);
   const at::Tensor& value = handles_[index(id)];
   const at::Tensor fresh = meta_tensor(value.sizes().vec(), value.scalar_type());
-  return model_.graph.value(id).needs_gradient() ? fresh.set_requires_grad(true).clone() : fresh;
+  return has_gradient_[index(id)] ? fresh.set_requires_grad(true).clone() : fresh;
 }
 
 bool Recorder::is_frozen(const std::string& parameter) {

@@ -9,20 +9,23 @@
 #include <vector>
 
 #include "runtime/model/build.h"
+#include "runtime/model/region_liveness.h"
 #include "runtime/model/region_trace.h"
 
 namespace piper {
 
 class Recorder final : public Build {
  public:
-  Recorder(const Config& config, std::int64_t rows);
+  // `measure`: the memory of regions too.
+  Recorder(const Config& config, std::int64_t rows, bool measure);
 
   // Throws Refused, or what the model throws. Once.
   void run(ModelFunction function);
 
   // Shapes are as they were for `rows` rows; costs are not filled in.
   LiveModel& model() { return model_; }
-  const std::vector<RegionTrace>& traces() const { return traces_; }  // by RegionId
+  const std::vector<RegionTrace>& traces() const { return traces_; }         // by RegionId
+  const std::vector<RegionLiveness>& liveness() const { return liveness_; }  // by RegionId
 
   at::Tensor input(const std::string& name, const std::vector<std::int64_t>& shape,
                    at::ScalarType dtype) override;
@@ -47,9 +50,12 @@ class Recorder final : public Build {
 
   const Config& config_;
   std::int64_t rows_;
+  bool measure_;
   LiveModel model_;
   std::vector<RegionTrace> traces_;
-  Tensors handles_;  // by ValueId; alive, so addresses are identities
+  std::vector<RegionLiveness> liveness_;  // empty unless measured
+  std::vector<bool> has_gradient_;        // by ValueId
+  Tensors handles_;                       // by ValueId; alive, so addresses are identities
   std::unordered_map<const at::TensorImpl*, ValueId> values_;  // looked up, never walked
   std::vector<Tag> scopes_;
   std::map<std::string, std::int64_t> scope_counts_;

@@ -3,17 +3,16 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/StorageImpl.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/model/flops.h"
 #include "runtime/model/operation_mode.h"
 #include "runtime/model/refused.h"
-#include "runtime/tasks/split_backward.h"
 
 namespace piper {
 namespace {
@@ -26,24 +25,21 @@ class TrackedStorages {
  public:
   void add(const at::Tensor& tensor) {
     const auto& storage = tensor.storage();
-    if (known_.try_emplace(storage.unsafeGetStorageImpl(), storages_.size()).second) {
-      storages_.push_back(
-          {storage.getWeakStorageImpl(), static_cast<std::int64_t>(storage.nbytes())});
+    if (known_.insert(storage.unsafeGetStorageImpl()).second) {
+      storages_.push_back(storage.getWeakStorageImpl());
     }
   }
   bool contains(Storage storage) const { return known_.contains(storage); }
 
-  std::int64_t live_bytes() const {
-    std::int64_t bytes = 0;
-    for (const auto& [storage, size] : storages_) {
-      bytes += storage.expired() ? 0 : size;
-    }
-    return bytes;
+  bool any_alive() const {
+    return std::any_of(storages_.begin(), storages_.end(), [](const auto& storage) {
+      return !storage.expired() && storage.lock()->nbytes() > 0;
+    });
   }
 
  private:
-  std::vector<std::pair<c10::weak_intrusive_ptr<c10::StorageImpl>, std::int64_t>> storages_;
-  std::unordered_map<Storage, std::size_t> known_;  // looked up, never walked
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;
+  std::unordered_set<Storage> known_;  // looked up, never walked
 };
 
 Storage storage_of(const at::Tensor& tensor) {
@@ -83,7 +79,6 @@ class RegionObserver final : public OperationObserver {
       });
     }
     trace_.flops += flops(operation.operator_name().name, arguments, results);
-    trace_.operation_bytes.push_back(made_.live_bytes());
   }
 
   // `what` and the rule, unless the tensor is the region's own work.
@@ -206,30 +201,13 @@ RegionTrace trace_region(const RegionFunction& function, Tensors arguments,
       }
     }
     trace.results.push_back(describe_value(results[i], i, where));
+    trace.has_gradient.push_back(results[i].requires_grad());
   }
 
-  // The graph alone holds what it saved: drop everything else, and see what is left.
-  std::vector<torch::autograd::Edge> graph, ends;
-  for (const at::Tensor& result : results) {
-    if (result.requires_grad()) {
-      graph.push_back(torch::autograd::impl::gradient_edge(result));
-    }
-  }
-  for (const at::Tensor& argument : arguments) {
-    if (argument.requires_grad()) {
-      ends.push_back(torch::autograd::impl::gradient_edge(argument));
-    }
-  }
+  // Nothing but its graph may hold what it made or was given.
   arguments.clear();
-  trace.kept_bytes = observer.made().live_bytes();
   results.clear();
-  trace.saved_bytes = observer.made().live_bytes() + observer.arguments().live_bytes();
-  // Then as after BI.
-  const std::int64_t arriving = release_all_but_weights(graph, ends);
-  trace.pending_bytes = observer.made().live_bytes() + observer.arguments().live_bytes() + arriving;
-  graph.clear();
-  ends.clear();
-  if (observer.made().live_bytes() + observer.arguments().live_bytes() > 0) {
+  if (observer.made().any_alive() || observer.arguments().any_alive()) {
     throw Refused(error("model.region_state",
                         "the region keeps a tensor after it has run; expected a function without "
                         "state, which several micro-batches can run in turn",

@@ -1,5 +1,4 @@
-// Runs one region once on the meta device and notes what it does: parameters, FLOPs, memory, broken
-// rules.
+// Runs one region once on the meta device and notes what it does: parameters, FLOPs, broken rules.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,12 +14,9 @@ namespace piper {
 
 struct RegionTrace {
   std::vector<Value> results;           // dtype and shape (as fixed sizes) of each
+  std::vector<bool> has_gradient;       // by result: something in it is differentiated
   std::vector<ParameterId> parameters;  // in order of first use
   std::int64_t flops = 0;
-  std::int64_t saved_bytes = 0;    // what its autograd graph keeps alive, parameters apart
-  std::int64_t kept_bytes = 0;     // of what the region made: kept by the graph, or a result
-  std::int64_t pending_bytes = 0;  // what BW needs after BI
-  std::vector<std::int64_t> operation_bytes;  // alive of what the region made, at each operation
 };
 
 // `arguments` are meta tensors of the region's own, `parameters` the slots that its handles see.

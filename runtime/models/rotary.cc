@@ -86,11 +86,11 @@ void turn(const T* input, T* output, const RotaryTables::Table& table, std::int6
 }
 
 Tensor turned(const Tensor& heads, const RotaryTables& tables, double direction) {
-  if (heads.is_meta()) {
-    return at::mul(heads, heads);  // the same shape and memory
-  }
-  TORCH_CHECK(heads.is_cpu(), "rotary positions: expected a CPU tensor, got ", heads.device());
   const Tensor input = heads.contiguous();
+  if (input.is_meta()) {
+    return at::mul(input, input);  // the same shape and memory
+  }
+  TORCH_CHECK(input.is_cpu(), "rotary positions: expected a CPU tensor, got ", input.device());
   Tensor output = at::empty_like(input);
   const std::int64_t positions = input.size(1);
   const auto table = tables.table(positions);

@@ -23,7 +23,9 @@ class InputTask final : public ReleasingTask {
     std::int64_t begin, count;
   };
 
+  // Copies, as to a device of its own: the loader's memory is not the rank's.
   void launch(const StepContext&) override {
+    const Charge charge(Holding::activation);
     for (const Piece& piece : pieces_) {
       const auto found = rank_.batch.find(piece.value);
       const std::string& name = model_.value(piece.value).name;
@@ -35,7 +37,7 @@ class InputTask final : public ReleasingTask {
                                            " rows of input '" + name + "', got " +
                                            c10::str(found->second.sizes()));
       }
-      piece.cell->tensor = found->second.narrow(0, piece.begin, piece.count);
+      piece.cell->tensor = found->second.narrow(0, piece.begin, piece.count).clone();
     }
   }
 

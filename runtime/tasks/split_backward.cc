@@ -111,8 +111,14 @@ std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
                                        const std::vector<at::Tensor>& gradients,
                                        const std::vector<at::Tensor>& inputs,
                                        WeightGradients& later, const edge_list& ends) {
-  const edge_list all = edges_of(outputs);
-  edge_list wanted = edges_of(inputs);
+  return backward_input(edges_of(outputs), gradients, edges_of(inputs), later, ends);
+}
+
+std::vector<at::Tensor> backward_input(const edge_list& all,
+                                       const std::vector<at::Tensor>& gradients,
+                                       const edge_list& inputs, WeightGradients& later,
+                                       const edge_list& ends) {
+  edge_list wanted = inputs;
   wanted.insert(wanted.end(), ends.begin(), ends.end());
   const Reach reach(all, wanted);
 
@@ -155,32 +161,6 @@ std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
   }
   got.resize(inputs.size());
   return got;
-}
-
-std::int64_t release_all_but_weights(const edge_list& outputs, const edge_list& inputs) {
-  const Reach reach(outputs, inputs);
-  std::int64_t bytes = 0;
-  const auto arrives = [&](const Node* node, std::uint32_t k) {
-    const auto& metadata = node->input_metadata(k);
-    auto size = static_cast<std::int64_t>(metadata.dtype().itemsize());
-    for (const c10::SymInt& length : metadata.shape_as_dim_vector()) {
-      size *= length.expect_int();
-    }
-    bytes += size;
-  };
-  for (const Edge& output : outputs) {
-    if (!reach.leads(output)) {
-      arrives(output.function.get(), output.input_nr);
-    }
-  }
-  reach.visit_leading(
-      [&](const Node* node) {
-        for (std::uint32_t k = 0; k < node->num_inputs(); ++k) {
-          arrives(node, k);
-        }
-      },
-      [](Node* node) { node->release_variables(); });
-  return bytes;
 }
 
 void backward_weight(WeightGradients& rest) {

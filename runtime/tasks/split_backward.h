@@ -32,10 +32,12 @@ std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
                                        WeightGradients& later,
                                        const std::vector<torch::autograd::Edge>& ends = {});
 
-// For a graph that will not run: frees what BI frees between `outputs` and `inputs`, and returns
-// the bytes of the gradients that BW would get.
-std::int64_t release_all_but_weights(const std::vector<torch::autograd::Edge>& outputs,
-                                     const std::vector<torch::autograd::Edge>& inputs);
+// The same for a graph whose tensors are gone, by the edges that lead to it and that it ends at.
+std::vector<at::Tensor> backward_input(const std::vector<torch::autograd::Edge>& outputs,
+                                       const std::vector<at::Tensor>& gradients,
+                                       const std::vector<torch::autograd::Edge>& inputs,
+                                       WeightGradients& later,
+                                       const std::vector<torch::autograd::Edge>& ends = {});
 
 // Adds to the .grad of every parameter.
 void backward_weight(WeightGradients& rest);

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <utility>
 #include <vector>
+
+#include "core/plan/chunk_memory.h"
 
 namespace piper::test {
 namespace {
@@ -87,13 +90,14 @@ class Closure {
     std::int64_t all = 0;
     for (std::uint32_t period = 0; period < 2; ++period) {
       for (std::uint32_t t = 0; t < tasks_; ++t) {
-        const std::int64_t gain = starts[t], loss = ends[t];
-        if (gain > 0) {
-          flow.add(source, start(t, period), gain);
-          all += gain;
-        }
-        if (loss > 0) {
-          flow.add(end(t, period), sink, loss);
+        for (const auto& [event, gain] :
+             {std::pair{start(t, period), starts[t]}, std::pair{end(t, period), -ends[t]}}) {
+          if (gain > 0) {
+            flow.add(source, event, gain);
+            all += gain;
+          } else if (gain < 0) {
+            flow.add(event, sink, -gain);
+          }
         }
         flow.add(end(t, period), start(t, period), Flow::kMost);
         for (const Wait& wait : program_.waits_of(program_.tasks[t])) {
@@ -148,19 +152,12 @@ MemoryCut cut_memory(const Plan& plan, const ModelGraph& model, std::uint32_t pr
     (has_slot ? slot_starts : starts)[index(buffer.alloc)] += bytes;
     (has_slot ? slot_ends : ends)[index(buffer.free)] += bytes;
   }
+  ChunkMemory chunks(plan, model);
   for (std::size_t t = 0; t < program.tasks.size(); ++t) {
     const Task& task = program.tasks[t];
-    std::int64_t transient = 0;
-    if (valid(task.chunk) && task.op <= Op::recompute) {
-      const Chunk& chunk = plan.chunks[index(task.chunk)];
-      for (const RegionId region : chunk.regions) {
-        transient =
-            std::max(transient, model.region(region).transient_bytes.at(rows(task.microbatch)) *
-                                    chunk.expert_parts);
-      }
-    }
-    starts[t] += transient;
-    ends[t] += transient;
+    const TaskMemory memory = chunks.of(program, task, coordinate);
+    starts[t] += memory.running;
+    ends[t] += memory.running - memory.after;
   }
   Closure closure(program);
   cut.peak = kept + cut.slots + closure.run(starts, ends);

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/plan/chunk_memory.h"
+
 namespace piper::test {
 namespace {
 
@@ -295,15 +297,12 @@ class StateSearch {
         free_[index(buffer.free)] += bytes;
       }
     }
+    ChunkMemory chunks(plan, model);
     for (std::uint32_t t = 0; t < tasks_; ++t) {
       const Task& task = program.tasks[t];
-      if (valid(task.chunk) && task.op <= Op::recompute) {
-        for (const RegionId region : plan.chunks[index(task.chunk)].regions) {
-          extra_[t] =
-              std::max(extra_[t], model.region(region).transient_bytes.at(rows(task.microbatch)) *
-                                      plan.chunks[index(task.chunk)].expert_parts);
-        }
-      }
+      const TaskMemory memory = chunks.of(program, task, coordinate);
+      extra_[t] = memory.running;
+      free_[t] -= memory.after;
     }
   }
 

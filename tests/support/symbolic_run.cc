@@ -4,6 +4,7 @@
 #include <deque>
 #include <random>
 
+#include "core/plan/chunk_memory.h"
 #include "tests/support/symbolic_state.h"
 
 namespace piper::test {
@@ -21,7 +22,12 @@ struct Lane {
 class Machine {
  public:
   Machine(const Plan& plan, const ModelGraph& model, std::uint32_t seed, std::uint32_t periods)
-      : plan_(plan), model_(model), state_(plan, model), periods_(periods), random_(seed) {
+      : plan_(plan),
+        model_(model),
+        chunks_(plan, model),
+        state_(plan, model),
+        periods_(periods),
+        random_(seed) {
     lane_of_.resize(plan.world);
     live_.resize(plan.world, 0);
     bound_.resize(plan.world, 0);
@@ -175,7 +181,7 @@ class Machine {
         slots_[lane.rank][buffer.slot] = true;
       }
     }
-    live_[lane.rank] += transient(lane);
+    live_[lane.rank] += memory(lane).running;
     note_peak(lane);
     const auto reads = own.reads_of(task(lane)), writes = own.writes_of(task(lane));
     for (const BufferId id : reads) {
@@ -196,16 +202,8 @@ class Machine {
     }
   }
 
-  std::int64_t transient(const Lane& lane) const {
-    std::int64_t most = 0;
-    if (task(lane).op <= Op::recompute && valid(task(lane).chunk)) {
-      const Chunk& chunk = plan_.chunks[index(task(lane).chunk)];
-      const std::int64_t rows = cut_of(lane.program, lane.coordinate, task(lane).microbatch).count;
-      for (const RegionId region : chunk.regions) {
-        most = std::max(most, model_.region(region).transient_bytes.at(rows) * chunk.expert_parts);
-      }
-    }
-    return most;
+  TaskMemory memory(const Lane& lane) {
+    return chunks_.of(program(lane), task(lane), lane.coordinate);
   }
 
   void note_peak(const Lane& lane) {
@@ -293,7 +291,7 @@ class Machine {
   }
 
   void release(const Lane& lane) {
-    live_[lane.rank] -= transient(lane);
+    live_[lane.rank] += memory(lane).after - memory(lane).running;
     for (const BufferId id : program(lane).frees_of(task(lane))) {
       Cell& cell = state_.cell(lane.rank, id);
       const Buffer& buffer = program(lane).buffer(id);
@@ -334,6 +332,7 @@ class Machine {
 
   const Plan& plan_;
   const ModelGraph& model_;
+  ChunkMemory chunks_;
   SymbolicState state_;
   std::uint32_t periods_;
   std::minstd_rand random_;

@@ -22,7 +22,8 @@ const char* const kText =
     "value 2 float32 [3r+2, 4] from 0\n"
     "value 3 float32 [] from 1\n"
     "region 0 {layer=0} (%0) -> (%2) parameters (0, 1) flops 3r saved 16r+2 transient 0 pending "
-    "32r+2 at \"m.cc\":5\n"
+    "32r+2 keeps (%0) awaits (%0, %2) gradients (%2) peaks evaluate (9r) forward (16r+2, 32) "
+    "backward () input (r) weight (8) at \"m.cc\":5\n"
     "region 1 {} (%2, %1) -> (%3) parameters () flops 0 saved 0 transient 0\n"
     "loss %3\n"
     "labels %1\n";
@@ -149,7 +150,9 @@ TEST(ModelGraph, IsRefusedWhereItBreaksARule) {
        "m.graph:1:1: error: the model has no labels: expected an input whose entries other than "
        "-100 are counted [ir.labels]"},
       {with("(%0) -> (%2)", "(%3) -> (%2)"),
-       "m.graph:10:1: error: region 0 reads value 3 before a region has produced it [ir.order]"},
+       "m.graph:10:1: error: region 0 reads value 3 before a region has produced it [ir.order]\n"
+       "m.graph:10:1: error: region 0 keeps value 0, which is not its own [ir.kept]\n"
+       "m.graph:10:1: error: region 0 awaits value 0, which is not its own [ir.kept]"},
       {with("(%0) -> (%2)", "(%0) -> (%2, %2)"),
        "m.graph:10:1: error: region 0 returns value 2 twice [ir.producer]"},
       {with("[] from 1", "[] from 7"),
@@ -162,6 +165,17 @@ TEST(ModelGraph, IsRefusedWhereItBreaksARule) {
        "m.graph:10:1: error: region 0: no parameter 5 [ir.range]"},
       {with("{layer=0}", "{layer=0, layer=1}"),
        "m.graph:10:1: error: region 0 has tag layer twice [ir.tag]"},
+      {with("keeps (%0)", "keeps (%1)"),
+       "m.graph:10:1: error: region 0 keeps value 1, which is not its own [ir.kept]"},
+      {with("gradients (%2)", "gradients (%0)"),
+       "m.graph:10:1: error: region 0 gradients value 0, which is not its own [ir.kept]"},
+      {with("awaits (%0, %2)", "awaits (%2, %0)"),
+       "m.graph:10:1: error: region 0 awaits: expected values in ascending order [ir.kept]"},
+      {with("(16r+2, 32)", "(16r+2, 1)"),
+       "m.graph:10:1: error: region 0: expected no size of a peak to be covered by another, and "
+       "those that grow fastest first [ir.size]"},
+      {with("weight (8)", "weight (-8)"),
+       "m.graph:10:1: error: region 0: expected peaks from 0 to 1 PiB a row [ir.size]"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(refusal(text), message);

@@ -93,10 +93,10 @@ TEST(Capture, FindsTheSameGraphWithoutMeasuring) {
   ModelGraph quick = value_of(build(one_linear, default_config(), false)).graph;
 
   for (std::size_t i = 0; i < quick.regions.size(); ++i) {
-    quick.regions[i].flops = measured.regions[i].flops;
-    quick.regions[i].saved_bytes = measured.regions[i].saved_bytes;
-    quick.regions[i].transient_bytes = measured.regions[i].transient_bytes;
-    quick.regions[i].pending_bytes = measured.regions[i].pending_bytes;
+    Region costs = measured.regions[i];
+    costs.inputs = quick.regions[i].inputs, costs.outputs = quick.regions[i].outputs;
+    costs.parameters = quick.regions[i].parameters, costs.tags = quick.regions[i].tags;
+    quick.regions[i] = costs;
   }
   EXPECT_EQ(print(quick), print(measured));
 }

@@ -1,0 +1,186 @@
+// What a rank holds while it trains is what the plan says: never more, and hardly less.
+//
+// `ctest` runs every schedule on the small model, and two on the quick start's;
+// PIPER_PARITY_LARGE=1 runs all on both.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+
+#include "tests/parity/harness.h"
+
+namespace piper {
+namespace {
+
+using testing::Case;
+
+struct Schedule {
+  const char *plugin, *name;
+  std::uint32_t stages_per_rank;
+};
+
+std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
+  return out << schedule.name;
+}
+
+constexpr Schedule kSchedules[] = {
+    {"interleaved1f1b", "gpipe", 1},
+    {"interleaved1f1b", "1f1b", 1},
+    {"interleaved1f1b", "interleaved", 2},
+    {"zerobubble", "zb1p", 1},
+    {"zerobubble", "zbv", 2},
+    {"dualpipe", "dualpipev", 2},
+    {"dualpipe", "dualpipe", 2},
+};
+
+// 11 rows in 8 micro-batches: some have two.
+Case small(const Schedule& schedule, std::uint32_t pp, const std::string& dtype = "float32") {
+  Case c;
+  c.plugin = schedule.plugin, c.schedule = schedule.name;
+  c.stages_per_rank = schedule.stages_per_rank;
+  c.pp = pp, c.microbatches = 8, c.rows = 11;
+  c.layers = 9, c.seq_len = 32;
+  c.dtype = dtype, c.optimizer = "adamw", c.max_norm = 1;
+  return c;
+}
+
+Case quick_start(const Schedule& schedule, std::uint32_t pp) {
+  Case c = small(schedule, pp);
+  c.seq_len = 128;
+  c.model = {"name = \"qwen3\"", "layers = 8",    "dim = 192", "heads = 6",
+             "kv_heads = 2",     "head_dim = 32", "ffn = 512", "vocab = 257"};
+  return c;
+}
+
+Job job_of(const Case& c) {
+  auto job = make_job(c);
+  EXPECT_TRUE(job) << to_string(c) << '\n' << to_string(job.error());
+  return job ? std::move(*job) : Job{};
+}
+
+// Some steps of a job, and how far the plan is above what they held at most.
+class Measured {
+ public:
+  explicit Measured(Job job) : job_(std::move(job)), batches_(testing::uneven_batches(job_)) {
+    auto engine = Engine::create(job_);
+    EXPECT_TRUE(engine) << to_string(engine.error());
+    engine_ = std::move(*engine);
+  }
+
+  StepResult step(std::uint64_t delays = 0) {
+    const Batch batch = batches_(++step_);
+    StepInput input = testing::feed(job_.plans.train, batch, step_);
+    input.delays = delays;
+    const auto done = engine_->train_step(input);
+    EXPECT_TRUE(done) << to_string(done.error());
+    return done ? *done : StepResult{};
+  }
+
+  // The smallest and the largest ratio of planned to measured bytes over the ranks.
+  struct Ratios {
+    double least = 1e9, most = 0;
+  };
+  Ratios ratios(const StepResult& result) const {
+    Ratios found;
+    for (std::uint32_t rank = 0; rank < job_.plans.train.world; ++rank) {
+      const Plan::Seat seat = job_.plans.train.seat(rank);
+      const std::int64_t planned =
+          peak_bytes(job_.plans.train, job_.model, seat.program, seat.coordinate);
+      const double ratio =
+          static_cast<double>(planned) / static_cast<double>(result.peak_bytes[rank]);
+      found.least = std::min(found.least, ratio);
+      found.most = std::max(found.most, ratio);
+    }
+    return found;
+  }
+
+ private:
+  Job job_;
+  GlobalBatch batches_;
+  std::unique_ptr<Engine> engine_;
+  std::int64_t step_ = 0;
+};
+
+void expect_as_planned(const Case& c, std::uint64_t delays = 0) {
+  Job job = job_of(c);
+  ASSERT_FALSE(job.plans.train.programs.empty());
+  // Not needed, and it has slots of its own.
+  job.plans.evaluate = {};
+  Measured measured(std::move(job));
+  StepResult last;
+  for (int step = 0; step < 3; ++step) {
+    last = measured.step(delays == 0 ? 0 : delays + static_cast<std::uint64_t>(step));
+    EXPECT_GE(measured.ratios(last).least, 1) << to_string(c);
+  }
+
+  const Measured::Ratios ratios = measured.ratios(last);
+  std::printf("  %-12s pp %u %-9s planned / measured %.4f to %.4f\n", c.schedule.c_str(), c.pp,
+              c.dtype.c_str(), ratios.least, ratios.most);
+  EXPECT_LE(ratios.most, 1.05) << to_string(c);
+}
+
+bool is_large() {
+  return std::getenv("PIPER_PARITY_LARGE") != nullptr;
+}
+
+class ScheduleMemory : public ::testing::TestWithParam<Schedule> {};
+
+TEST_P(ScheduleMemory, IsWhatThePlanSays) {
+  for (const std::uint32_t pp : {2U, 4U}) {
+    expect_as_planned(small(GetParam(), pp));
+    if (is_large()) {
+      expect_as_planned(quick_start(GetParam(), pp));
+    }
+  }
+}
+
+TEST_P(ScheduleMemory, IsWithinThePlanWhateverTheTiming) {
+  for (const std::uint64_t seed :
+       is_large() ? std::vector<std::uint64_t>{1, 100, 200, 300} : std::vector<std::uint64_t>{1}) {
+    expect_as_planned(small(GetParam(), 2), seed);
+    expect_as_planned(small(GetParam(), 4), seed);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipeline, ScheduleMemory, ::testing::ValuesIn(kSchedules),
+                         [](const auto& instance) {
+                           const std::string name = instance.param.name;
+                           return name == "1f1b" ? "one_f_one_b" : name;
+                         });
+
+TEST(Memory, OfOneRankIsWhatThePlanSaysInEveryType) {
+  for (const char* const dtype : {"float32", "float64", "bfloat16"}) {
+    expect_as_planned(small(kSchedules[1], 1, dtype));
+    expect_as_planned(small(kSchedules[3], 2, dtype));
+  }
+}
+
+TEST(Memory, OfTheQuickStartIsWhatThePlanSays) {
+  expect_as_planned(quick_start(kSchedules[1], 2));
+  expect_as_planned(quick_start(kSchedules[4], 2));
+}
+
+TEST(Memory, DoesNotGrow) {
+  for (const Schedule& schedule : {kSchedules[1], kSchedules[4]}) {
+    Case c = small(schedule, 2);
+    c.layers = 4, c.seq_len = 8;
+    Measured measured(job_of(c));
+    const StepResult early = [&] {
+      measured.step();
+      return measured.step();
+    }();
+    StepResult late;
+    for (int step = 2; step < 200; ++step) {
+      late = measured.step();
+    }
+
+    EXPECT_EQ(late.live_bytes, early.live_bytes);
+    EXPECT_GE(measured.ratios(late).least, 1);
+  }
+}
+
+}  // namespace
+}  // namespace piper
