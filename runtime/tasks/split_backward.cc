@@ -111,16 +111,22 @@ std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
                                        const std::vector<at::Tensor>& gradients,
                                        const std::vector<at::Tensor>& inputs,
                                        WeightGradients& later, const edge_list& ends) {
-  const edge_list all = edges_of(outputs);
+  return backward_input(edges_of(outputs), gradients, inputs, later, ends);
+}
+
+std::vector<at::Tensor> backward_input(const edge_list& outputs,
+                                       const std::vector<at::Tensor>& gradients,
+                                       const std::vector<at::Tensor>& inputs,
+                                       WeightGradients& later, const edge_list& ends) {
   edge_list wanted = edges_of(inputs);
   wanted.insert(wanted.end(), ends.begin(), ends.end());
-  const Reach reach(all, wanted);
+  const Reach reach(outputs, wanted);
 
   edge_list roots;
   std::vector<at::Tensor> root_gradients;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool now = reach.leads(all[i]);
-    (now ? roots : later.roots).push_back(all[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool now = reach.leads(outputs[i]);
+    (now ? roots : later.roots).push_back(outputs[i]);
     (now ? root_gradients : later.gradients).push_back(gradients[i]);
   }
   std::vector<Node*> frontier;
