@@ -39,7 +39,8 @@ class BackwardBase : public ReleasingTask {
           consumers.emplace_back(buffer.chunk, site.cell(id));
         }
       }
-      std::sort(consumers.begin(), consumers.end());
+      // The last one first, as autograd adds within a chunk.
+      std::sort(consumers.rbegin(), consumers.rend());
       if (!consumers.empty()) {
         Root root{i, {}};
         for (const auto& [consumer, cell] : consumers) {
