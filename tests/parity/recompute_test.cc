@@ -147,6 +147,22 @@ TEST(Recomputed, StepsOfOneStageWithATiedEmbeddingAreTheSameBitForBit) {
   }
 }
 
+// What is gathered for a recomputation is there for its backward.
+TEST(Recomputed, StepsOfShardedParametersAreTheSameBitForBit) {
+  for (const std::size_t schedule : {0U, 4U, 7U}) {
+    for (const char* const zero : {"stage = 1", "stage = 2", "stage = 3\nbucket_bytes = 1",
+                                   "stage = 3\nkeep_gathered = \"step\""}) {
+      Case c = cell(kSchedules[schedule]);
+      c.dp = 2;
+      c.zero = zero;
+      c.dtype = kTypes[schedule % 3];
+      const std::vector<at::Tensor> kept = outcome(c);
+      c.sections = {kModes[0]};
+      expect_same_bits(outcome(c), kept, to_string(c) + '\n' + zero);
+    }
+  }
+}
+
 TEST(Recomputed, StepsWithFrozenLayersAreTheSameBitForBit) {
   Case c = cell(kSchedules[0]);
   c.freeze = {"model.embed_tokens.weight", "model.layers.0.*", "model.layers.4.*"};
