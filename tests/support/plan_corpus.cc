@@ -214,8 +214,7 @@ class Corpus {
 
   // Recomputation under every policy, split backwards, both ways, with experts, tied and frozen.
   void recomputed() {
-    for (const JobSpec::Recompute recompute :
-         {JobSpec::Recompute::full, JobSpec::Recompute::odd}) {
+    for (const JobSpec::Recompute recompute : {JobSpec::Recompute::full, JobSpec::Recompute::odd}) {
       for (const std::uint32_t pp : {1U, 2U}) {
         for (const std::uint32_t zero : {0U, 2U, 3U}) {
           JobSpec spec = chain(pp, 2, 3, 2 * pp, 4);

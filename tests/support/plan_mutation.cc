@@ -181,8 +181,7 @@ std::vector<MutationKind> orders() {
          return true;
        }},
       {"reorder a collective on one member", swaps(is_collective)},
-      {"swap two computations",
-       swaps([](const Task& task) { return task.op <= Op::recompute; })},
+      {"swap two computations", swaps([](const Task& task) { return task.op <= Op::recompute; })},
       {"shift a chain",
        tasks(
            [](const Task& task) {
