@@ -89,10 +89,10 @@ class ForwardTask final : public ReleasingTask {
       loss_ = places.at(site.model().loss);
     }
     const std::vector<Task>& tasks = site.program.tasks;
-    splits_ = std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) {
-      return task.op == Op::backward_input && task.chunk == site.task.chunk &&
-             task.microbatch == site.task.microbatch;
-    });
+    splits_ = saved_ != nullptr && std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) {
+                return task.op == Op::backward_input && task.chunk == site.task.chunk &&
+                       task.microbatch == site.task.microbatch;
+              });
     values_.resize(places.size());
     output_count_ = chunk.outputs.size();
     find_last_uses();
@@ -261,7 +261,7 @@ class ForwardTask final : public ReleasingTask {
   bool recomputes_;
   Cell* loss_sum_;  // null: recomputed, or no loss
   bool has_loss_;
-  bool splits_ = false;  // the backward is BI and BW
+  bool splits_ = false;  // it leaves a graph, and the backward is BI and BW
   DropoutContext dropout_;
   std::uint32_t loss_ = kNowhere;
   std::size_t output_count_ = 0;
