@@ -36,6 +36,8 @@ std::string type_text(const Key& key) {
       }
       return (key.choices.size() > 1 ? "one of " : "") + names;
     }
+    case Key::Type::filter:
+      return "a filter such as { layer = \"0..3\" }";
   }
   return "?";
 }
@@ -52,6 +54,8 @@ bool has_type(Key::Type type, const RawValue& value) {
     case Key::Type::text:
     case Key::Type::choice:
       return value.kind == Kind::text;
+    case Key::Type::filter:
+      return value.kind == Kind::table;
     case Key::Type::texts:
       return value.kind == Kind::text ||
              (value.kind == Kind::list &&
@@ -167,6 +171,7 @@ std::optional<Diagnostic> check(const Key& key, const std::string& path, const R
     }
     case Key::Type::boolean:
     case Key::Type::text:
+    case Key::Type::filter:
       return std::nullopt;
   }
   return std::nullopt;
@@ -180,9 +185,6 @@ std::string reference() {
     if (key.section != section) {
       section = key.section;
       text += (text.empty() ? "" : "\n") + std::string("### `[") + section + "]`\n\n";
-      if (is_unsupported_section(section)) {
-        text += "Designed; refused by this version.\n\n";
-      }
       text += "| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
     }
     const std::string value = key.supported ? expectation(key) : "refused by this version";

@@ -85,32 +85,12 @@ std::string print_groups(const std::vector<OptimizerGroup>& groups) {
   return text;
 }
 
-std::string to_toml(const RawValue& value) {
-  std::string items;
-  switch (value.kind) {
-    case RawValue::Kind::text:
-      return toml_text(value.text);
-    case RawValue::Kind::list:
-      for (const RawValue& item : value.items) {
-        items += (items.empty() ? "" : ", ") + to_toml(item);
-      }
-      return '[' + items + ']';
-    case RawValue::Kind::table:
-      for (const RawEntry& entry : value.entries) {
-        items += (items.empty() ? "" : ", ") + toml_key(entry.key) + " = " + to_toml(entry.value);
-      }
-      return items.empty() ? "{}" : "{ " + items + " }";
-    default:
-      return describe(value);  // numbers, true and false; a date is refused where it is read
-  }
-}
-
 std::string print_directives(const std::vector<RawValue>& directives) {
   std::string text;
   for (const RawValue& directive : directives) {
     text += "\n[[directive]]\n";
     for (const RawEntry& entry : directive.entries) {
-      text += line(entry.key, to_toml(entry.value));
+      text += line(entry.key, toml_value(entry.value));
     }
   }
   return text;
@@ -131,6 +111,27 @@ std::string print_strategies(const std::vector<StrategyConfig>& strategies) {
 }
 
 }  // namespace
+
+std::string toml_value(const RawValue& value) {
+  std::string items;
+  switch (value.kind) {
+    case RawValue::Kind::text:
+      return toml_text(value.text);
+    case RawValue::Kind::list:
+      for (const RawValue& item : value.items) {
+        items += (items.empty() ? "" : ", ") + toml_value(item);
+      }
+      return '[' + items + ']';
+    case RawValue::Kind::table:
+      for (const RawEntry& entry : value.entries) {
+        items +=
+            (items.empty() ? "" : ", ") + toml_key(entry.key) + " = " + toml_value(entry.value);
+      }
+      return items.empty() ? "{}" : "{ " + items + " }";
+    default:
+      return describe(value);  // numbers, true and false; a date is refused where it is read
+  }
+}
 
 std::uint32_t MeshConfig::size(std::string_view axis) const {
   for (const auto& [name, size] : axes) {

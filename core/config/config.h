@@ -36,6 +36,7 @@ struct ModelConfig {
   std::int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
   std::optional<bool> tied;
   double rope_theta = 0, norm_eps = 0;
+  double dropout = 0;  // share of elements that are cleared while training
 };
 
 struct MeshConfig {
@@ -133,6 +134,13 @@ struct EmulateConfig {
   bool delays() const { return link_latency_us > 0 || link_gbps; }
 };
 
+// What is computed again before its backward instead of being kept since its forward.
+struct ActivationCheckpointConfig {
+  // full: every layer (tag `layer`); selective: the regions that `filter` selects.
+  enum class Mode : std::uint8_t { none, full, selective } mode = Mode::none;
+  RawValue filter;  // without entries: not given; core/directives/recompute.h reads it
+};
+
 struct MemoryConfig {
   std::string capacity;             // as written, "40GiB"; "" = not limited
   std::int64_t capacity_bytes = 0;  // the same as a number
@@ -159,6 +167,7 @@ struct Config {
   CostConfig cost;
   MemoryConfig memory;
   ProfilingConfig profiling;
+  ActivationCheckpointConfig activation_checkpoint;
   EmulateConfig emulate;
   std::string device = "cpu";
   std::vector<StrategyConfig> strategies;

@@ -51,12 +51,6 @@ void read_model(Loading& loading, const RawValue& section) {
 void read_section(Loading& loading, const RawEntry& entry) {
   const std::string& name = entry.key;
   loading.config.locations[name] = entry.value.where;
-  if (is_unsupported_section(name)) {
-    loading.refuse(name,
-                   error("config.unsupported", '[' + name + "] is not supported by this version",
-                         entry.value.where));
-    return;
-  }
   const auto& names = section_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     if (entry.value.kind == Kind::table || entry.value.is_tables()) {

@@ -121,6 +121,29 @@ void check_cost(Loading& loading) {
   }
 }
 
+void check_recomputation(Loading& loading) {
+  const Config& config = loading.config;
+  const ActivationCheckpointConfig& what = config.activation_checkpoint;
+  if (!loading.good({"activation_checkpoint"})) {
+    return;
+  }
+  const bool filtered = !what.filter.entries.empty();
+  if (what.mode == ActivationCheckpointConfig::Mode::selective && !filtered) {
+    loading.refuse(
+        "activation_checkpoint",
+        error("config.missing_key",
+              "activation_checkpoint.mode = \"selective\": expected activation_checkpoint.filter, "
+              "got none",
+              config.where("activation_checkpoint.mode")));
+  } else if (what.mode == ActivationCheckpointConfig::Mode::full && filtered) {
+    loading.refuse("activation_checkpoint",
+                   error("config.conflict",
+                         "activation_checkpoint.filter: expected activation_checkpoint.mode = "
+                         "\"selective\", got \"full\"",
+                         config.where("activation_checkpoint.filter")));
+  }
+}
+
 void check_memory(Loading& loading) {
   MemoryConfig& memory = loading.config.memory;
   if (memory.capacity.empty() || !loading.good({"memory"})) {
@@ -144,6 +167,7 @@ void check_rules(Loading& loading) {
   check_world(loading);
   check_checkpoint(loading);
   check_cost(loading);
+  check_recomputation(loading);
   check_memory(loading);
 }
 

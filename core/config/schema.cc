@@ -155,6 +155,18 @@ Key choice(std::string_view path, Access access, std::vector<std::pair<std::stri
   return made;
 }
 
+// A table of conditions on tags; what they mean is checked where it is used.
+template <typename Access>
+Key filter(std::string_view path, Access access, std::string_view help) {
+  Key made = named(path, help);
+  made.type = Key::Type::filter;
+  made.store = [access](Config& config, const RawValue& value) { access(config) = value; };
+  made.text = [access](const Config& config) -> std::string {
+    return access(config).entries.empty() ? "" : toml_value(access(config));
+  };
+  return made;
+}
+
 // Designed, and refused by this version.
 Key later(std::string_view path, std::string_view help) {
   Key made = named(path, help);
@@ -169,6 +181,7 @@ Key later(std::string_view path, std::string_view help) {
 
 std::vector<Key> make_schema() {
   using Texts = std::vector<std::pair<std::string, std::string>>;
+  using Recomputed = ActivationCheckpointConfig::Mode;
   return {
       key("model.name", PIPER_MEMBER(model.name),
           "the model: `qwen3`, or one that `library` registers"),
@@ -210,7 +223,10 @@ std::vector<Key> make_schema() {
       later("model.capacity_factor", "largest number of tokens an expert takes"),
       later("model.balance", "how experts are balanced"),
       later("model.aux_loss_coefficient", "weight of the balancing loss"),
-      later("model.dropout", "share of elements that dropout clears"),
+      key("model.dropout", PIPER_MEMBER(model.dropout),
+          "share of elements that are cleared at the end of each attention and feed-forward "
+          "layer, while training",
+          below_one()),
 
       choice<>(
           "training.dataset", PIPER_MEMBER(training.dataset),
@@ -316,8 +332,15 @@ std::vector<Key> make_schema() {
           "what a rank may hold at most, as \"40GiB\"; a job that could need more is refused"),
       key("profiling.trace", PIPER_MEMBER(profiling.trace),
           "a file for a trace of the last step, as `piper simulate --trace` predicts it"),
-      later("activation_checkpoint.mode", "what is recomputed"),
-      later("activation_checkpoint.filter", "where it is recomputed"),
+      choice<>(
+          "activation_checkpoint.mode", PIPER_MEMBER(activation_checkpoint.mode),
+          std::vector<std::pair<std::string, Recomputed>>{{"none", Recomputed::none},
+                                                          {"full", Recomputed::full},
+                                                          {"selective", Recomputed::selective}},
+          "what is computed again for its backward instead of being kept: nothing, every "
+          "layer, or what `filter` selects"),
+      filter("activation_checkpoint.filter", PIPER_MEMBER(activation_checkpoint.filter),
+             "with `mode = \"selective\"`: the regions, as in a `[[directive]]`"),
 
       key("emulate.forward_ms", PIPER_MEMBER(emulate.forward_ms),
           "milliseconds that a rank's forward of a micro-batch sleeps instead of computing, shared "
@@ -363,7 +386,7 @@ const std::vector<std::string>& section_names() {
     std::vector<std::string> made;
     for (const Key& key : schema()) {
       const bool seen = std::find(made.begin(), made.end(), key.section) != made.end();
-      if (!seen && !is_unsupported_section(key.section)) {
+      if (!seen) {
         made.push_back(key.section);
       }
     }
@@ -386,19 +409,6 @@ std::vector<std::string> key_names(std::string_view section) {
     names.emplace_back("group");
   }
   return names;
-}
-
-bool is_unsupported_section(std::string_view section) {
-  bool found = false;
-  for (const Key& key : schema()) {
-    if (key.section == section) {
-      found = true;
-      if (key.supported) {
-        return false;
-      }
-    }
-  }
-  return found;
 }
 
 }  // namespace piper

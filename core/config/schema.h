@@ -27,7 +27,7 @@ struct Bounds {
 };
 
 struct Key {
-  enum class Type : std::uint8_t { boolean, integer, number, text, texts, choice };
+  enum class Type : std::uint8_t { boolean, integer, number, text, texts, choice, filter };
 
   std::string section, name;
   std::string help;
@@ -53,17 +53,15 @@ const Key* find_key(std::string_view section, std::string_view name);
 const std::vector<std::string>& section_names();
 std::vector<std::string> key_names(std::string_view section);
 
-// True for a section of which this version implements nothing.
-bool is_unsupported_section(std::string_view section);
-
 // `a number of at least 0`, for help and messages.
 std::string expectation(const Key& key);
 
 // Type, range and choice. `path` is what messages call the key.
 std::optional<Diagnostic> check(const Key& key, const std::string& path, const RawValue& value);
 
-// A TOML string or number that reads back as the same value.
+// A TOML string, number or value that reads back as the same value.
 std::string toml_text(std::string_view value);
+std::string toml_value(const RawValue& value);
 std::string toml_number(double value);
 
 // The table of keys in docs/configuration.md, as Markdown.

@@ -35,6 +35,11 @@ class CostBuilder {
 
   Expected<Costs> build() {
     costs_.unit_ = model_.kind == CostModel::Kind::unit;
+    if (scope_.fold_recomputation) {
+      for (const Chunk& chunk : scope_.chunks) {
+        costs_.folded_.push_back(chunk.recompute);
+      }
+    }
     if (costs_.unit_) {
       return std::move(costs_);
     }
@@ -201,11 +206,20 @@ std::uint64_t Costs::ring(std::int64_t bytes, CommId comm, double rounds) const 
 }
 
 std::uint64_t Costs::of(Op op, ChunkId chunk, ValueId value, BucketId bucket, CommId comm) const {
+  const bool recomputes =
+      (op == Op::backward || op == Op::backward_input) && !folded_.empty() && folded_[index(chunk)];
+  return alone(op, chunk, value, bucket, comm) +
+         (recomputes ? alone(Op::recompute, chunk, value, bucket, comm) : 0);
+}
+
+std::uint64_t Costs::alone(Op op, ChunkId chunk, ValueId value, BucketId bucket,
+                           CommId comm) const {
   if (unit_) {
     switch (op) {
       case Op::forward:
       case Op::backward_input:
       case Op::backward_weight:
+      case Op::recompute:
         return kUnit;
       case Op::backward:
         return 2 * kUnit;
@@ -222,6 +236,7 @@ std::uint64_t Costs::of(Op op, ChunkId chunk, ValueId value, BucketId bucket, Co
   }
   switch (op) {
     case Op::forward:
+    case Op::recompute:
       return chunks_[index(chunk)].forward;
     case Op::backward:
       return chunks_[index(chunk)].backward;

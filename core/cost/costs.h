@@ -19,6 +19,7 @@ struct CostScope {
   std::vector<std::span<const std::uint32_t>> ranks;  // by program
   std::uint32_t microbatches = 1;
   std::int64_t global_rows = 1;
+  bool fold_recomputation = false;  // a backward takes what its recomputation does, too
 };
 CostScope scope_of(const Plan& plan);
 
@@ -43,7 +44,10 @@ class Costs {
   std::uint64_t message(std::int64_t bytes, CommId comm) const;
   std::uint64_t ring(std::int64_t bytes, CommId comm, double rounds) const;
 
+  std::uint64_t alone(Op op, ChunkId chunk, ValueId value, BucketId bucket, CommId comm) const;
+
   bool unit_ = true;
+  std::vector<bool> folded_;            // by ChunkId: its backward recomputes; empty: none does
   std::vector<Pass> chunks_;            // by ChunkId
   std::vector<std::uint64_t> updates_;  // by BucketId
   std::vector<Channel> channels_;       // by CommId

@@ -5,6 +5,7 @@
 
 #include "core/directives/order.h"
 #include "core/directives/place.h"
+#include "core/directives/recompute.h"
 #include "core/directives/replicate.h"
 #include "core/directives/sequence.h"
 #include "core/directives/shard.h"
@@ -178,6 +179,7 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
   dag.placements.resize(model.regions.size());
   dag.replication.resize(model.regions.size(), Annotated::kNothing);
   dag.sharding.resize(model.regions.size(), Annotated::kNothing);
+  dag.recompute.resize(model.regions.size(), Annotated::kNothing);
   dag.split_backward.resize(model.regions.size());
   dag.backward_split_origin.resize(model.regions.size(), 0);
   dag.distinguishing.resize(model.tag_names.size());
@@ -205,7 +207,7 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
   PIPER_TRY(apply_through(DirectivePhase::replicate));
   dag = replicate_the_rest(std::move(dag));
   PIPER_TRY(apply_through(DirectivePhase::order));
-  return dag;
+  return mark_recomputed(std::move(dag), config);
 }
 
 }  // namespace piper

@@ -238,6 +238,9 @@ std::string print(const Annotated& dag) {
       text += " split_backward";
       text += split.size() < dag.microbatches ? " MB " + list(split) : "";
     }
+    if (dag.recompute[r] != Annotated::kNothing) {
+      text += " recomputed " + std::to_string(dag.recompute[r]);
+    }
     text += "\n";
   }
   for (std::uint32_t s = 0; s < dag.shardings.size(); ++s) {

@@ -56,6 +56,8 @@ struct Annotated {
   std::vector<std::vector<std::uint32_t>> split_backward;
   std::vector<std::uint32_t> backward_split_origin;  // by RegionId: who split it first, 0 = nobody
   std::map<std::pair<RegionId, TagId>, std::uint32_t> tag_origin;  // of tags that directives gave
+  // By RegionId: what is recomputed together ([activation_checkpoint]), or kNothing.
+  std::vector<std::uint32_t> recompute;
   std::vector<bool> distinguishing;  // by TagId: regions that differ in it are never fused
 
   std::vector<Replication> replications;

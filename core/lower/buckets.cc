@@ -11,8 +11,9 @@ using Groups = std::vector<std::vector<std::uint32_t>>;  // positions in a place
 
 class Maker {
  public:
-  Maker(Dag& dag, const Annotated& annotated, const Config& config)
-      : dag_(dag), annotated_(annotated), model_(annotated.model), config_(config) {}
+  Maker(Dag& dag, const Annotated& annotated, const Config& config,
+        const std::vector<ChunkId>& whole)
+      : dag_(dag), annotated_(annotated), model_(annotated.model), config_(config), whole_(whole) {}
 
   Status run() {
     find_users();
@@ -25,11 +26,14 @@ class Maker {
       const auto [entry, is_new] =
           known.try_emplace(Key{users_[p], parameter.dtype, group, parameter.frozen}, next);
       if (is_new) {
-        PIPER_TRY(open(next, ParameterId{p}, group));
+        PIPER_TRY(open(ParameterId{p}, group));
       }
       Bucket& bucket = dag_.buckets[index(entry->second)];
       bucket.parameters.push_back(ParameterId{p});
       bucket.elements += parameter.elements();
+      for (const ChunkId chunk : chunks_[p]) {
+        add_bucket(dag_.chunks[index(chunk)], entry->second);
+      }
     }
     for (std::uint32_t b = 0; b < dag_.buckets.size(); ++b) {
       PIPER_TRY(close(BucketId{b}));
@@ -38,8 +42,16 @@ class Maker {
   }
 
  private:
+  static void add_bucket(Chunk& chunk, BucketId bucket) {
+    const auto at = std::lower_bound(chunk.buckets.begin(), chunk.buckets.end(), bucket);
+    if (at == chunk.buckets.end() || *at != bucket) {
+      chunk.buckets.insert(at, bucket);
+    }
+  }
+
   void find_users() {
     users_.resize(model_.parameters.size());
+    chunks_.resize(model_.parameters.size());
     first_uses_.resize(model_.parameters.size());
     for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
       for (const RegionId region : dag_.chunks[c].regions) {
@@ -49,15 +61,16 @@ class Maker {
           if (list.empty()) {
             first_uses_[index(parameters[i])] = {region, i, parameters.size()};
           }
-          if (list.empty() || list.back() != ChunkId{c}) {
-            list.push_back(ChunkId{c});
+          if (std::find(list.begin(), list.end(), whole_[c]) == list.end()) {
+            list.push_back(whole_[c]);
           }
+          chunks_[index(parameters[i])].push_back(ChunkId{c});
         }
       }
     }
   }
 
-  Status open(BucketId id, ParameterId first, std::uint32_t group) {
+  Status open(ParameterId first, std::uint32_t group) {
     const std::vector<ChunkId>& users = users_[index(first)];
     Bucket bucket;
     bucket.dtype = model_.parameter(first).dtype;
@@ -65,7 +78,6 @@ class Maker {
     bucket.optimizer_group = group;
     for (const ChunkId chunk : users) {
       bucket.homes.push_back(dag_.chunk(chunk).program);
-      dag_.chunks[index(chunk)].buckets.push_back(id);
     }
     if (users.empty()) {
       bucket.homes.push_back(
@@ -239,8 +251,10 @@ class Maker {
     RegionId region = none<RegionId>();
     std::size_t position = 0, count = 1;  // among the region's parameters
   };
-  std::vector<std::vector<ChunkId>> users_;  // by ParameterId
-  std::vector<FirstUse> first_uses_;         // by ParameterId
+  const std::vector<ChunkId>& whole_;
+  std::vector<std::vector<ChunkId>> users_;   // by ParameterId: the first chunks of what uses it
+  std::vector<std::vector<ChunkId>> chunks_;  // by ParameterId: all that use it
+  std::vector<FirstUse> first_uses_;          // by ParameterId
 };
 
 }  // namespace
@@ -277,8 +291,9 @@ std::vector<std::uint32_t> bucket_blocks(const Annotated& annotated) {
   return block;
 }
 
-Status make_buckets(Dag& dag, const Annotated& annotated, const Config& config) {
-  return Maker(dag, annotated, config).run();
+Status make_buckets(Dag& dag, const Annotated& annotated, const Config& config,
+                    const std::vector<ChunkId>& whole) {
+  return Maker(dag, annotated, config, whole).run();
 }
 
 }  // namespace piper

@@ -14,9 +14,11 @@ namespace piper {
 // that several places use do not count.
 std::vector<std::uint32_t> bucket_blocks(const Annotated& annotated);
 
-// Fills the buckets of a DAG whose chunks are known. A bucket is uniform in the chunks that use it
-// (so in homes), dtype, optimizer group and frozen flag. Errors: shard.parameters, replicate.mixed
+// Fills the buckets of a DAG whose chunks are known. A bucket is uniform in what uses it (so in
+// homes), dtype, optimizer group and frozen flag. `whole`, by ChunkId: the first chunk of those
+// that were cut apart and count as one user. Errors: shard.parameters, replicate.mixed
 // (a tied parameter under two policies), shard.replicate (a family that mixes different experts).
-Status make_buckets(Dag& dag, const Annotated& annotated, const Config& config);
+Status make_buckets(Dag& dag, const Annotated& annotated, const Config& config,
+                    const std::vector<ChunkId>& whole);
 
 }  // namespace piper

@@ -55,11 +55,16 @@ class Lowering {
           crossing.push_back({source, target});
         });
       }
-      PIPER_ASSIGN(const Costs costs, make_costs(cost_model, scope_of(dag_), model_));
+      CostScope scope = scope_of(dag_);
+      scope.fold_recomputation = true;
+      PIPER_ASSIGN(const Costs costs, make_costs(cost_model, scope, model_));
       PIPER_ASSIGN(Timeline timeline, list_schedule(dag_, model_, crossing, costs));
       for (std::uint32_t p = 0; p < programs(); ++p) {
         order_[p] = std::move(timeline.order[p][kCompute]);
       }
+    }
+    if (dag_.trains()) {
+      add_recomputations();
     }
     position_.resize(dag_.nodes.size());
     for (const std::vector<NodeId>& order : order_) {
@@ -68,6 +73,25 @@ class Lowering {
       }
     }
     return {};
+  }
+
+  // Each right before the backward that it is for: it waits for no gradient, so it can run while
+  // that arrives.
+  void add_recomputations() {
+    for (std::vector<NodeId>& order : order_) {
+      std::vector<NodeId> all;
+      for (const NodeId id : order) {
+        Node node = dag_.node(id);
+        if ((node.op == Op::backward || node.op == Op::backward_input) &&
+            dag_.chunk(node.chunk).recompute) {
+          node.op = Op::recompute;
+          all.push_back(dag_.add(node));
+          dag_.add_edge(all.back(), id);
+        }
+        all.push_back(id);
+      }
+      order = std::move(all);
+    }
   }
 
   // Each micro-batch of a flow with the computations at its ends.

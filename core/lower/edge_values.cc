@@ -26,8 +26,13 @@ class Accesses {
         break;
       case Op::forward:
         values(node, dag_.chunk(node.chunk).outputs);
-        add(Kind::saved, 0, node.chunk, node.microbatch);
+        if (!dag_.chunk(node.chunk).recompute) {
+          add(Kind::saved, 0, node.chunk, node.microbatch);
+        }
         add(Kind::sum, 0);
+        break;
+      case Op::recompute:
+        add(Kind::saved, 0, node.chunk, node.microbatch);
         break;
       case Op::backward:
       case Op::backward_input:
@@ -64,6 +69,7 @@ class Accesses {
     list_.clear();
     switch (node.op) {
       case Op::forward:
+      case Op::recompute:
         values(node, dag_.chunk(node.chunk).inputs);
         parameters(node);
         break;

@@ -28,11 +28,12 @@ class Fuser {
   Expected<Dag> run() {
     block_ = bucket_blocks(annotated_);
     make_groups();
+    cut_groups();
     make_programs();
     make_chunks();
     connect();
     PIPER_TRY(check_edges());
-    PIPER_TRY(make_buckets(dag_, annotated_, config_));
+    PIPER_TRY(make_buckets(dag_, annotated_, config_, whole_));
     return std::move(dag_);
   }
 
@@ -127,6 +128,30 @@ class Fuser {
     }
   }
 
+  void cut_groups() {
+    std::vector<Group> pieces;
+    std::vector<std::uint32_t> last_piece(model_.parameters.size(), kNone);  // that uses it
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      for (const RegionId id : groups_[g]) {
+        const std::vector<ParameterId>& parameters = model_.region(id).parameters;
+        const auto open = static_cast<std::uint32_t>(pieces.size()) - 1;
+        if (id == groups_[g].front() ||
+            annotated_.recompute[index(pieces.back().back())] != annotated_.recompute[index(id)] ||
+            std::any_of(parameters.begin(), parameters.end(),
+                        [&](ParameterId p) { return last_piece[index(p)] == open; })) {
+          pieces.emplace_back();
+          fused_.push_back(g);
+        }
+        pieces.back().push_back(id);
+        group_of_[index(id)] = static_cast<std::uint32_t>(pieces.size()) - 1;
+        for (const ParameterId p : parameters) {
+          last_piece[index(p)] = group_of_[index(id)];
+        }
+      }
+    }
+    groups_ = std::move(pieces);
+  }
+
   void make_programs() {
     std::map<std::vector<std::uint32_t>, std::uint32_t> known;
     for (const std::vector<Annotated::Placement>& places : annotated_.placements) {
@@ -143,7 +168,9 @@ class Fuser {
 
   // Group by group, and place by place of each: producers before consumers.
   void make_chunks() {
-    for (const Group& group : groups_) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, ChunkId> wholes;  // by fused run, program
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      const Group& group = groups_[g];
       const Region& first = model_.region(group.front());
       std::map<std::uint32_t, std::vector<std::uint32_t>> places;  // program -> micro-batches
       for (const Annotated::Placement& place : annotated_.placements[index(group.front())]) {
@@ -161,6 +188,8 @@ class Fuser {
           chunk.microbatches = std::move(microbatches);
         }
         fill(chunk);
+        chunk.recompute =
+            chunk.has_backward && annotated_.recompute[index(group.front())] != Annotated::kNothing;
         dag_.chunk_split.push_back(split_microbatches(group.front(), chunk));
         dag_.chunk_sharding.push_back(annotated_.sharding[index(group.front())]);
         chunk.experts = dag_.chunk_sharding.back() != Annotated::kNothing;
@@ -169,6 +198,8 @@ class Fuser {
           const auto groups = groups_in(family, {dag_.programs[program].ranks});
           chunk.expert_parts = static_cast<std::uint32_t>((*groups)[0].size());
         }
+        const auto own = ChunkId{static_cast<std::uint32_t>(dag_.chunks.size())};
+        whole_.push_back(wholes.try_emplace({fused_[g], program}, own).first->second);
         dag_.chunks.push_back(std::move(chunk));
       }
     }
@@ -277,7 +308,9 @@ class Fuser {
   std::vector<std::uint32_t> kind_;      // by RegionId
   std::vector<std::uint32_t> group_of_;  // by RegionId
   std::vector<Group> groups_;
-  std::vector<bool> has_strangers_;  // by group: someone of another kind reads what it makes
+  std::vector<std::uint32_t> fused_;  // by group, once cut: what it is a piece of
+  std::vector<ChunkId> whole_;        // by ChunkId: the first piece of what it is a piece of
+  std::vector<bool> has_strangers_;   // by group: someone of another kind reads what it makes
   std::map<std::vector<std::uint32_t>, std::uint32_t> program_of_;
 };
 

@@ -4,7 +4,9 @@
 //     @1
 // Runs after the last directive, before micro-batches are expanded. Independent branches stay
 // apart: a region joins a chunk only when all that it reads comes from there (or from the data
-// loader).
+// loader). What was fused is then cut where recomputation begins and ends, and before a second use
+// of a parameter, so that a gradient's contributions add up in one order however it is cut; buckets
+// see the whole.
 #pragma once
 
 #include "core/directives/annotated.h"

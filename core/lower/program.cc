@@ -92,12 +92,21 @@ class Builder {
     for (const ValueId v : chunk.outputs) {
       write(output(node, v));
     }
-    if (dag_.trains() && chunk.has_backward) {
+    if (dag_.trains() && chunk.has_backward && !chunk.recompute) {
       write(table_->saved(node.chunk, node.microbatch));
     }
     if (chunk.has_loss) {
       read_and_write(table_->loss_sum());
     }
+  }
+
+  void access_recompute(NodeId id, const Node& node) {
+    const Chunk& chunk = dag_.chunk(node.chunk);
+    for (std::uint32_t i = 0; i < chunk.inputs.size(); ++i) {
+      read(input(node, i));
+    }
+    read_parameters(id, chunk);
+    write(table_->saved(node.chunk, node.microbatch));
   }
 
   // Gradients of outputs, a buffer for each user; gradients of inputs.
@@ -140,8 +149,10 @@ class Builder {
     }
     if (node.op != Op::backward_weight) {
       read_parameters(id, chunk);
-      for (const ValueId v : chunk.outputs) {
-        read(output(node, v));
+      if (!chunk.recompute) {
+        for (const ValueId v : chunk.outputs) {
+          read(output(node, v));
+        }
       }
     }
     read(saved);
@@ -211,6 +222,8 @@ class Builder {
     switch (node.op) {
       case Op::forward:
         return access_forward(id, node);
+      case Op::recompute:
+        return access_recompute(id, node);
       case Op::backward:
       case Op::backward_input:
       case Op::backward_weight:

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kNever = 0xffffffff;
 
 bool uses_parameters(Op op) {
-  return op == Op::forward || op == Op::backward || op == Op::backward_input;
+  return op == Op::forward || op == Op::recompute || op == Op::backward || op == Op::backward_input;
 }
 bool makes_gradients(Op op) {
   return op == Op::backward || op == Op::backward_weight;

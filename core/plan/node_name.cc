@@ -99,6 +99,8 @@ std::string_view short_name(Op op) {
       return "BI";
     case Op::backward_weight:
       return "BW";
+    case Op::recompute:
+      return "R";
     case Op::update:
       return "U";
     default:

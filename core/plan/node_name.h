@@ -1,8 +1,11 @@
 // Short names of nodes and tasks, for messages, pictures and `piper plan --explain`. A name says
 // which node it is: no two of a plan have the same.
 //
-//     1F3@0                     forward of stage 1 (tag PP), micro-batch 3, by program 0; B, BI, BW
-//     1.2F3@0                   of piece 2 of stage 1, where bucket bounds cut the stage
+//     1F3@0                     forward of stage 1 (tag PP), micro-batch 3, by program 0; B, BI,
+//     BW;
+//                               R: recomputed
+//     1.2F3@0                   of piece 2 of stage 1, where bucket bounds or recomputation cut the
+//                               stage
 //     c4.F3@0                   of chunk 4, which has no tag PP
 //     send %4 m3@0              of value 4
 //     recv grad %4 2 m3@0       of the gradient of value 4 that stage 2 computes
@@ -45,7 +48,7 @@ class NodeNames {
   std::vector<std::string> stages_;  // by ChunkId
 };
 
-// "F", "B", "BI", "BW", "U"; the operation's own name for others.
+// "F", "B", "BI", "BW", "R", "U"; the operation's own name for others.
 std::string_view short_name(Op op);
 
 }  // namespace piper

@@ -145,6 +145,7 @@ class PlanParser {
     list("outputs", chunk.outputs, "%");
     chunk.has_loss = in_.accept("loss");
     chunk.has_backward = !in_.accept("forward_only");
+    chunk.recompute = in_.accept("recompute");
     chunk.experts = in_.accept("experts");
     if (chunk.experts || in_.accept("parts")) {
       chunk.expert_parts = in_.number();

@@ -62,7 +62,10 @@ struct Chunk {
   std::vector<ValueId> outputs;   // that other chunks, or the loss, use
   bool has_loss = false;          // computes ModelGraph::loss
   bool has_backward =
-      true;      // false: nothing to differentiate (all frozen, no input needs a gradient)
+      true;  // false: nothing to differentiate (all frozen, no input needs a gradient)
+  // Its forward keeps nothing but its inputs; when the plan trains, `recompute` runs it again
+  // before the backward. Only with has_backward.
+  bool recompute = false;
   Affine flops;  // forward
   Affine saved_bytes;
   std::vector<std::uint32_t> microbatches;  // that it runs, ascending; empty: all of them
@@ -111,11 +114,13 @@ struct Bucket {
 //   the program uses token_count    reads input(labels, m) of every m              writes
 //   token_count         (programs with the loss) forward        reads input/activation of chunk
 //   inputs,        writes activation of chunk outputs (the loss apart),
-//                  parameter(b), [loss_sum]                       [saved] when the plan trains and
-//                  has_backward, [loss_sum]
+//                  parameter(b), [loss_sum]                       [saved] when the plan trains,
+//                  has_backward and not recompute, [loss_sum]
+//   recompute      reads what forward read, loss_sum apart        writes saved
 //   backward       reads what forward read (kept for it: inputs   writes gradient(v, m, c) of every
 //   chunk input that
-//                  and parameters), its outputs' activations,     wants one, parameter_gradient(b)
+//                  and parameters), its outputs' activations      wants one, parameter_gradient(b)
+//                  (what was recomputed has none),
 //                  of trainable b saved, gradient(v, m, consumer) of outputs, [token_count],
 //                  parameter_gradient(b)
 //   backward_input as backward without parameter_gradient, and writes saved; backward_weight reads

@@ -109,7 +109,8 @@ class PlanPrinter {
     list(" buckets (", chunk.buckets);
     list(" inputs (", chunk.inputs, "%");
     list(" outputs (", chunk.outputs, "%");
-    out_ << (chunk.has_loss ? " loss" : "") << (chunk.has_backward ? "" : " forward_only");
+    out_ << (chunk.has_loss ? " loss" : "") << (chunk.has_backward ? "" : " forward_only")
+         << (chunk.recompute ? " recompute" : "");
     if (chunk.experts || chunk.expert_parts != 1) {
       out_ << (chunk.experts ? " experts " : " parts ") << chunk.expert_parts;
     }

@@ -198,6 +198,9 @@ class Explainer {
                             from(annotated.backward_split_origin[index(region)]) +
                             ", which makes BI and BW of B");
       }
+      if (task_.op == Op::recompute) {
+        line("made by", "[activation_checkpoint] of the job: its forward keeps nothing");
+      }
       for (const Tag& tag : plan_.chunks[index(task_.chunk)].tags) {
         if (const auto given = annotated.tag_origin.find({region, tag.name});
             given != annotated.tag_origin.end()) {
@@ -264,7 +267,7 @@ class Explainer {
       line("stream", "overlap group " + std::to_string(task_.overlap) +
                          ": interleaved with its other members by the cost model");
     }
-    if (task_.op <= Op::backward_weight) {
+    if (task_.op <= Op::recompute) {
       order();
     }
   }
@@ -272,10 +275,10 @@ class Explainer {
   // The chain that names this computation, if one does.
   void order() {
     const Annotated& annotated = history_.annotated();
-    const Pass pass = task_.op == Op::forward          ? Pass::forward
-                      : task_.op == Op::backward       ? Pass::backward
-                      : task_.op == Op::backward_input ? Pass::backward_input
-                                                       : Pass::backward_weight;
+    const Pass pass = task_.op == Op::forward           ? Pass::forward
+                      : task_.op == Op::backward        ? Pass::backward
+                      : task_.op == Op::backward_weight ? Pass::backward_weight
+                                                        : Pass::backward_input;  // recompute too
     const auto names = [&](const Action& action) {  // B names both halves of it
       return action.pass == pass || (action.pass == Pass::backward && pass != Pass::forward);
     };

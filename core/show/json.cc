@@ -104,6 +104,7 @@ class PlanJson {
     numbers("inputs", chunk.inputs);
     numbers("outputs", chunk.outputs);
     out_.field("has_loss", chunk.has_loss).field("has_backward", chunk.has_backward);
+    out_.field("recompute", chunk.recompute);
     out_.field("experts", chunk.experts).field("expert_parts", chunk.expert_parts);
     affine("flops", chunk.flops);
     affine("saved_bytes", chunk.saved_bytes);

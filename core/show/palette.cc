@@ -16,6 +16,8 @@ std::string_view legend_name(Op op) {
       return "BI backward, inputs";
     case Op::backward_weight:
       return "BW backward, weights";
+    case Op::recompute:
+      return "R recomputed forward";
     case Op::recv:
       return "receive";
     case Op::all_reduce:
@@ -46,8 +48,9 @@ std::string_view legend_name(Op op) {
 Paint paint_of(Op op) {
   switch (op) {
     case Op::forward:
-    case Op::recompute:
       return Paint::forward;
+    case Op::recompute:
+      return Paint::recompute;
     case Op::backward:
     case Op::backward_input:
       return Paint::backward;
@@ -78,6 +81,8 @@ Colour colour_of(Paint paint) {
   switch (paint) {
     case Paint::forward:
       return {0x77, 0xaa, 0xdd};  // light blue
+    case Paint::recompute:
+      return {0xbb, 0xcc, 0x33};  // pear
     case Paint::backward:
       return {0xee, 0x88, 0x66};  // orange
     case Paint::backward_weight:

@@ -17,6 +17,7 @@ struct Colour {
 // What is drawn alike.
 enum class Paint : std::uint8_t {
   forward,
+  recompute,
   backward,
   backward_weight,
   update,

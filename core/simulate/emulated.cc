@@ -11,6 +11,7 @@ double pass_ms(Op op, const EmulateConfig& emulate) {
   const double weight = emulate.backward_weight_ms.value_or(0);
   switch (op) {
     case Op::forward:
+    case Op::recompute:
       return emulate.forward_ms.value_or(0);
     case Op::backward:
       return input + weight;

@@ -42,8 +42,16 @@ class Drawing {
   }
 
  private:
-  enum class Kind : std::uint8_t { forward, backward, weight, pair_forward, pair_backward, update };
-  static constexpr std::size_t kKinds = 6;
+  enum class Kind : std::uint8_t {
+    forward,
+    recompute,
+    backward,
+    weight,
+    pair_forward,
+    pair_backward,
+    update
+  };
+  static constexpr std::size_t kKinds = 7;
   static constexpr double kNarrowestBox = 16;  // pixels
 
   // Members of an overlap group have colours of their own.
@@ -51,8 +59,9 @@ class Drawing {
     switch (task.op) {
       case Op::update:
         return Kind::update;
-      case Op::forward:
       case Op::recompute:
+        return Kind::recompute;
+      case Op::forward:
         return task.overlap != 0 ? Kind::pair_forward : Kind::forward;
       case Op::backward_weight:
         return task.overlap != 0 ? Kind::pair_backward : Kind::weight;
@@ -64,6 +73,8 @@ class Drawing {
     switch (kind) {
       case Kind::forward:
         return piper::colour_of(Paint::forward);
+      case Kind::recompute:
+        return piper::colour_of(Paint::recompute);
       case Kind::backward:
         return piper::colour_of(Paint::backward);
       case Kind::weight:
@@ -98,8 +109,8 @@ class Drawing {
                                  : has_whole_ ? "B or BI backward"
                                               : "BI backward, inputs";
     const std::string labels[kKinds] = {
-        "F forward",        backward,           "BW backward, weights",
-        "F of an F&B pair", "B of an F&B pair", "update"};
+        "F forward",        "R recomputed forward", backward, "BW backward, weights",
+        "F of an F&B pair", "B of an F&B pair",     "update"};
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       if (has_[kind]) {
         grid_.legend.push_back({colour_of(static_cast<Kind>(kind)), labels[kind]});

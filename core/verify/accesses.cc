@@ -29,7 +29,7 @@ std::uint32_t stage_of(Kind kind, Op op, bool writes, bool gathers_in_place) {
     case Kind::grad_norm:
       return writes ? 0 : 1;
     case Kind::saved:
-      return op == Op::forward ? 0 : op == Op::backward_weight ? 2 : 1;
+      return op == Op::forward || op == Op::recompute ? 0 : op == Op::backward_weight ? 2 : 1;
     case Kind::parameter:
       return op == Op::update ? 1 : gathers_in_place ? 2 : 0;
     case Kind::parameter_gradient:

@@ -6,8 +6,7 @@ namespace piper {
 namespace {
 
 bool is_computation(Op op) {
-  return op == Op::forward || op == Op::backward || op == Op::backward_input ||
-         op == Op::backward_weight;
+  return op <= Op::recompute;
 }
 
 // The chain of a run: the last one, if that is of the same run, or the next.

@@ -33,6 +33,8 @@ void ExpectedAccesses::find(std::uint32_t id) {
   switch (task.op) {
     case Op::forward:
       return forward(id);
+    case Op::recompute:
+      return recompute(id);
     case Op::backward:
     case Op::backward_input:
     case Op::backward_weight:
@@ -128,12 +130,19 @@ void ExpectedAccesses::forward(std::uint32_t id) {
   inputs(task);
   parameters(id);
   outputs(task, writes_);
-  if (plan_.kind == Plan::Kind::train && chunk.has_backward) {
+  if (plan_.kind == Plan::Kind::train && chunk.has_backward && !chunk.recompute) {
     write(map_.saved(task.chunk, task.microbatch));
   }
   if (chunk.has_loss) {
     change(map_.single(Kind::loss_sum));
   }
+}
+
+void ExpectedAccesses::recompute(std::uint32_t id) {
+  const Task& task = program_->tasks[id];
+  inputs(task);
+  parameters(id);
+  write(map_.saved(task.chunk, task.microbatch));
 }
 
 void ExpectedAccesses::outputs(const Task& task, std::vector<BufferId>& list) const {
@@ -179,7 +188,9 @@ void ExpectedAccesses::backward(std::uint32_t id) {
     read(saved);
   } else {
     parameters(id);
-    outputs(task, reads_);
+    if (!chunk.recompute) {
+      outputs(task, reads_);
+    }
     read(saved);
     gradients(task);
   }

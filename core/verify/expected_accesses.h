@@ -26,6 +26,7 @@ class ExpectedAccesses {
 
  private:
   void forward(std::uint32_t id);
+  void recompute(std::uint32_t id);
   void backward(std::uint32_t id);
   void inputs(const Task& task);
   void parameters(std::uint32_t id);

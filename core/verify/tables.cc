@@ -196,6 +196,9 @@ class Tables {
       bad(name + (has_loss ? " computes the loss but does not say so"
                            : " says it computes the loss but does not"));
     }
+    if (chunk.recompute && !has_backward) {
+      bad(name + " is recomputed but has nothing to differentiate");
+    }
     if (chunk.has_backward != has_backward) {
       bad(name + (has_backward ? " has something to differentiate but no backward"
                                : " has a backward but nothing to differentiate"));

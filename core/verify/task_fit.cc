@@ -32,6 +32,7 @@ bool TaskFit::holds(TaskPlace at, const Chains& chains) {
     case Op::backward:
     case Op::backward_input:
     case Op::backward_weight:
+    case Op::recompute:
       return expect_chunk();
     case Op::send:
     case Op::recv:

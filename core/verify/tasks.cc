@@ -33,7 +33,7 @@ class Tasks {
   }
 
  private:
-  static constexpr std::size_t kPasses = 4;  // forward, B, BI, BW: as Op has them
+  static constexpr std::size_t kPasses = 5;  // forward, B, BI, BW, recompute: as Op has them
 
   bool trains() const { return plan_.kind == Plan::Kind::train; }
 
@@ -149,7 +149,7 @@ class Tasks {
   }
 
   void count_pass() {
-    if (task_->op <= Op::backward_weight) {
+    if (task_->op <= Op::recompute) {
       std::uint8_t& count = passes_[pass_of(index(task_->chunk), task_->microbatch) +
                                     static_cast<std::size_t>(task_->op)];
       count = static_cast<std::uint8_t>(std::min(count + 1, 2));
@@ -181,6 +181,11 @@ class Tasks {
                             : "no backward") +
               ", got " + amount(count[1]) + " backward, " + amount(count[2]) +
               " backward_input and " + amount(count[3]) + " backward_weight");
+        }
+        const bool recomputes = has_backward && plan_.chunks[c].recompute;
+        if (count[4] != (recomputes ? 1 : 0)) {
+          bad(pass_name(c, m) + ": expected " + (recomputes ? "one" : "no") + " recompute, got " +
+              amount(count[4]));
         }
       }
     }

@@ -15,6 +15,7 @@ bool has_task(Op op) {
   switch (op) {
     case Op::input:
     case Op::forward:
+    case Op::recompute:
     case Op::backward:
     case Op::backward_input:
     case Op::backward_weight:

@@ -123,7 +123,7 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                     state.switches,
                     made.moved[rank][bodies.size()]};
     PIPER_ASSIGN(std::unique_ptr<TaskBody> body,
-                 emulate.computes() && valid(task.chunk) && task.op <= Op::backward_weight
+                 emulate.computes() && valid(task.chunk) && task.op <= Op::recompute
                      ? make_emulated(site, emulated[seat.program][bodies.size()])
                      : make_task(site));
     bodies.push_back(std::move(body));

@@ -6,27 +6,10 @@
 #include <numeric>
 
 #include "runtime/model/build.h"
+#include "runtime/model/random.h"
 
 namespace piper {
 namespace {
-
-// splitmix64 (Steele, Lea and Flood 2014): the n-th output of a generator is a function of its key
-// and n alone.
-constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t n) {
-  std::uint64_t bits = key + (n + 1) * 0x9e3779b97f4a7c15U;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-  return bits ^ (bits >> 31);
-}
-
-// FNV-1a.
-constexpr std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  }
-  return value;
-}
 
 // In (0, 1], on 53 bits, so that its logarithm is finite.
 double uniform(std::uint64_t bits) {
@@ -60,7 +43,7 @@ at::Tensor initial_value(const Init& init, const std::string& name,
   // bfloat16 is rounded from float32, so that a master copy in float32 rounds to it.
   const at::ScalarType wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor value = at::empty(shape, wide);
-  const std::uint64_t key = random_bits(hash(name), seed);
+  const std::uint64_t key = random_bits(random_key(name), seed);
   if (wide == at::kDouble) {
     fill_normal(value.data_ptr<double>(), value.numel(), init.value, key);
   } else {

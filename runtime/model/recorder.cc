@@ -40,6 +40,7 @@ std::optional<double> typed_key(const ModelConfig& model, const std::string& nam
       {"vocab", static_cast<double>(model.vocab)},
       {"rope_theta", model.rope_theta},
       {"norm_eps", model.norm_eps},
+      {"dropout", model.dropout},
   };
   for (const auto& [known, value] : keys) {
     if (known == name && value != 0) {

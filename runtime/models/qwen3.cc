@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/model/dropout.h"
 #include "runtime/model/refused.h"
 #include "runtime/models/hugging_face_float64.h"
 #include "runtime/models/qwen3_config.h"
@@ -62,9 +63,9 @@ Tensor mix(const Qwen3Config& c, const Tensor& query, const Tensor& key, const T
                                           /*enable_gqa=*/c.kv_heads != c.heads);
 }
 
-// x + attention(norm(x))
-Tensor attention(Build& b, const Qwen3Config& c, const Scoped& layer, const Tensor& x,
-                 const std::shared_ptr<const RotaryTables>& tables) {
+// x + dropout(attention(norm(x))) of layer i
+Tensor attention(Build& b, const Qwen3Config& c, std::int64_t i, const Scoped& layer,
+                 const Tensor& x, const std::shared_ptr<const RotaryTables>& tables) {
   const auto scope = b.annotate("attention");
   const ParameterHandle norm = layer.norm("input_layernorm", c.dim);
   const ParameterHandle q_proj = layer.matrix("self_attn.q_proj", c.heads * c.head_dim, c.dim);
@@ -85,13 +86,13 @@ Tensor attention(Build& b, const Qwen3Config& c, const Scoped& layer, const Tens
     const Tensor k = rotate(normalise(c, heads(k_proj), k_norm), tables);
     const Tensor v = heads(v_proj);
     const Tensor mixed = mix(c, q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2));
-    return Tensors{in[0] +
-                   at::linear(mixed.transpose(1, 2).reshape({rows, positions, -1}), o_proj)};
+    const Tensor out = at::linear(mixed.transpose(1, 2).reshape({rows, positions, -1}), o_proj);
+    return Tensors{in[0] + dropout(out, c.dropout, 2 * static_cast<std::uint64_t>(i))};
   })[0];
 }
 
-// x + down(silu(gate(norm(x))) * up(norm(x)))
-Tensor mlp(Build& b, const Qwen3Config& c, const Scoped& layer, const Tensor& x) {
+// x + dropout(down(silu(gate(norm(x))) * up(norm(x)))) of layer i
+Tensor mlp(Build& b, const Qwen3Config& c, std::int64_t i, const Scoped& layer, const Tensor& x) {
   const auto scope = b.annotate("mlp");
   const ParameterHandle norm = layer.norm("post_attention_layernorm", c.dim);
   const ParameterHandle gate = layer.matrix("mlp.gate_proj", c.ffn, c.dim);
@@ -101,7 +102,8 @@ Tensor mlp(Build& b, const Qwen3Config& c, const Scoped& layer, const Tensor& x)
   return b.region({x}, [=](const Tensors& in) {
     const Tensor h = normalise(c, in[0], norm);
     const Tensor gated = at::silu(at::linear(h, gate));
-    return Tensors{in[0] + at::linear(gated * at::linear(h, up), down)};
+    const Tensor out = at::linear(gated * at::linear(h, up), down);
+    return Tensors{in[0] + dropout(out, c.dropout, 2 * static_cast<std::uint64_t>(i) + 1)};
   })[0];
 }
 
@@ -141,8 +143,8 @@ void build_qwen3(Build& b) {
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const auto scope = b.annotate("layer");
     const Scoped layer(b, c, "model.layers." + std::to_string(i) + ".");
-    h = attention(b, c, layer, h, tables);
-    h = mlp(b, c, layer, h);
+    h = attention(b, c, i, layer, h, tables);
+    h = mlp(b, c, i, layer, h);
   }
   b.loss(token_losses(b, c, h, labels, embedding));
 }

@@ -241,6 +241,7 @@ Expected<Qwen3Config> resolve_qwen3(const Config& config) {
   replace(model.rope_theta, keys.rope_theta);
   replace(model.norm_eps, keys.norm_eps);
   model.tied = keys.tied.value_or(model.tied);
+  model.dropout = keys.dropout;
   if (Diagnostics mistakes = broken_rules(model, config); !mistakes.empty()) {
     return fail(std::move(mistakes));
   }

@@ -16,6 +16,7 @@ struct Qwen3Config {
                vocab = 257;
   bool tied = false;
   double rope_theta = 10000, norm_eps = 1e-6, init_deviation = 0.02;
+  double dropout = 0;
   bool hugging_face_float64 = false;  // from a config.json: see hugging_face_float64.h
 
   std::int64_t parameters() const;  // a tied embedding counts once

@@ -39,7 +39,8 @@ class BackwardBase : public ReleasingTask {
           consumers.emplace_back(buffer.chunk, site.cell(id));
         }
       }
-      std::sort(consumers.begin(), consumers.end());
+      // The last one first, as autograd adds within a chunk.
+      std::sort(consumers.rbegin(), consumers.rend());
       if (!consumers.empty()) {
         Root root{i, {}};
         for (const auto& [consumer, cell] : consumers) {
@@ -60,11 +61,11 @@ class BackwardBase : public ReleasingTask {
   }
 
  protected:
-  // Fills tensors_ and gradients_.
+  // Fills roots' edges_ and gradients_, and forgets what they come from.
   void collect() {
     for (const Root& root : roots_) {
-      const at::Tensor& output = saved_->outputs[root.position];
-      if (!output.defined()) {  // nothing below it to differentiate
+      torch::autograd::Edge& output = saved_->outputs[root.position];
+      if (!output.is_valid()) {  // nothing below it to differentiate
         continue;
       }
       at::Tensor gradient = root.gradients[0]->tensor;
@@ -72,14 +73,16 @@ class BackwardBase : public ReleasingTask {
         gradient = i == 1 ? gradient.add(root.gradients[i]->tensor)
                           : gradient.add_(root.gradients[i]->tensor);
       }
-      tensors_.push_back(output);
+      edges_.push_back(std::move(output));
       gradients_.push_back(std::move(gradient));
     }
     if (saved_->loss.defined()) {
-      tensors_.push_back(saved_->loss);
+      edges_.push_back(torch::autograd::impl::gradient_edge(saved_->loss));
       gradients_.push_back(at::full(saved_->loss.sizes(), switches_.gradient_scale / count_->number,
                                     saved_->loss.options()));
     }
+    saved_->outputs.clear();
+    saved_->loss.reset();
   }
 
   // A view of a received gradient would change when the slot is used again.
@@ -100,7 +103,7 @@ class BackwardBase : public ReleasingTask {
   }
 
   void drop() {
-    tensors_.clear();
+    edges_.clear();
     gradients_.clear();
   }
 
@@ -118,7 +121,8 @@ class BackwardBase : public ReleasingTask {
   Saved* saved_ = nullptr;
   std::vector<Root> roots_;
   std::vector<Wanted> wanted_;
-  Tensors tensors_, gradients_;  // empty between runs
+  torch::autograd::edge_list edges_;  // empty between runs, as gradients_
+  Tensors gradients_;
 };
 
 class BackwardTask final : public BackwardBase {
@@ -130,13 +134,6 @@ class BackwardTask final : public BackwardBase {
     const Charge charge(Holding::activation);
     memory_.enter();
     collect();
-    edges_.clear();
-    for (const at::Tensor& tensor : tensors_) {
-      edges_.push_back(torch::autograd::impl::gradient_edge(tensor));
-    }
-    tensors_.clear();
-    saved_->outputs.clear();
-    saved_->loss.reset();
     saved_->ends.clear();
     if (!edges_.empty()) {
       // Leaves take their gradients: parameters add to the flat buffers, inputs keep theirs.
@@ -151,8 +148,6 @@ class BackwardTask final : public BackwardBase {
     }
     drop();
   }
-
-  torch::autograd::edge_list edges_;
 };
 
 class BackwardInputTask final : public BackwardBase {
@@ -164,19 +159,17 @@ class BackwardInputTask final : public BackwardBase {
     const Charge charge(Holding::activation);
     memory_.enter();
     collect();
-    saved_->outputs.clear();
-    saved_->loss.reset();
-    Tensors leaves;
+    torch::autograd::edge_list leaves;
     for (const Wanted& wanted : wanted_) {
-      leaves.push_back(saved_->inputs[wanted.position]);
+      leaves.push_back(torch::autograd::impl::gradient_edge(saved_->inputs[wanted.position]));
     }
-    Tensors gradients = backward_input(tensors_, gradients_, leaves, saved_->rest, saved_->ends);
+    Tensors gradients = backward_input(edges_, gradients_, leaves, saved_->rest, saved_->ends);
     saved_->ends.clear();
     for (at::Tensor& gradient : saved_->rest.gradients) {
       gradient = outlive_slots(std::move(gradient));
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      give(*wanted_[i].cell, std::move(gradients[i]), leaves[i]);
+      give(*wanted_[i].cell, std::move(gradients[i]), saved_->inputs[wanted_[i].position]);
     }
     drop();
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/model/dropout.h"
 #include "runtime/tasks/chain_memory.h"
 
 namespace piper {
@@ -22,13 +23,18 @@ struct Step {
   std::vector<std::uint32_t> last_uses;  // places that nothing after this step reads
 };
 
+// A forward, or a recomputation: that has no outputs but what the graph keeps, and its loss has
+// been counted.
 class ForwardTask final : public ReleasingTask {
  public:
   explicit ForwardTask(const Site& site)
       : ReleasingTask(site),
         memory_(site),
+        recomputes_(site.task.op == Op::recompute),
         loss_sum_(site.find(Buffer::Kind::loss_sum)),
-        has_loss_(site.chunk().has_loss) {
+        has_loss_(site.chunk().has_loss),
+        dropout_{site.plan.kind == Plan::Kind::train, site.config.training.seed, 0,
+                 rows_of(site.plan, site.program, site.coordinate, site.task.microbatch).begin} {
     if (Cell* const saved = site.find(Buffer::Kind::saved); saved != nullptr) {
       saved_ = &saved->saved;
     }
@@ -70,23 +76,23 @@ class ForwardTask final : public ReleasingTask {
         continue;
       }
       Cell* const cell = site.find(Buffer::Kind::activation, value);
-      if (cell == nullptr || !places.contains(value)) {
+      if ((cell == nullptr) != recomputes_ || !places.contains(value)) {
         return misfit(site, "no buffer for value " + std::to_string(index(value)));
       }
       outputs_.push_back(
           {cell, places.at(value), static_cast<std::size_t>(&value - chunk.outputs.data())});
     }
     if (has_loss_) {
-      if (loss_sum_ == nullptr || !places.contains(site.model().loss)) {
+      if ((loss_sum_ == nullptr) != recomputes_ || !places.contains(site.model().loss)) {
         return misfit(site, "it has the loss, but no buffer for it");
       }
       loss_ = places.at(site.model().loss);
     }
     const std::vector<Task>& tasks = site.program.tasks;
-    splits_ = std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) {
-      return task.op == Op::backward_input && task.chunk == site.task.chunk &&
-             task.microbatch == site.task.microbatch;
-    });
+    splits_ = saved_ != nullptr && std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) {
+                return task.op == Op::backward_input && task.chunk == site.task.chunk &&
+                       task.microbatch == site.task.microbatch;
+              });
     values_.resize(places.size());
     output_count_ = chunk.outputs.size();
     find_last_uses();
@@ -100,7 +106,7 @@ class ForwardTask final : public ReleasingTask {
     bool leaf;  // the backward wants its gradient
   };
   struct Output {
-    Cell* cell;
+    Cell* cell;  // null: recomputed
     std::uint32_t place;
     std::size_t position;  // in Chunk::outputs
   };
@@ -150,7 +156,9 @@ class ForwardTask final : public ReleasingTask {
     }
   }
 
-  void launch(const StepContext&) override {
+  void launch(const StepContext& step) override {
+    dropout_.step = step.step;
+    const InDropoutContext dropout(dropout_);
     const c10::AutoGradMode grad_mode(saved_ != nullptr);
     const Charge charge(Holding::activation);
     memory_.enter();
@@ -167,14 +175,16 @@ class ForwardTask final : public ReleasingTask {
         saved_->inputs[i] = value;
       }
     }
-    for (const Step& step : steps_) {
-      run(step);
+    for (const Step& region : steps_) {
+      run(region);
     }
     for (const Output& output : outputs_) {
       give(output);
     }
     if (has_loss_) {
-      loss_sum_->number += values_[loss_].item<double>();
+      if (!recomputes_) {
+        loss_sum_->number += values_[loss_].item<double>();
+      }
       if (saved_ != nullptr && values_[loss_].requires_grad()) {
         saved_->loss = values_[loss_];
       }
@@ -229,7 +239,10 @@ class ForwardTask final : public ReleasingTask {
     const at::Tensor& value = values_[output.place];
     const bool graph = value.requires_grad();
     if (graph) {
-      saved_->outputs[output.position] = value;
+      saved_->outputs[output.position] = torch::autograd::impl::gradient_edge(value);
+    }
+    if (recomputes_) {
+      return;
     }
     output.cell->tensor = graph ? value.detach() : value;
     // A view of a received value would change when the slot is used again.
@@ -245,9 +258,11 @@ class ForwardTask final : public ReleasingTask {
   std::vector<Step> steps_;
   std::vector<Output> outputs_;
   Saved* saved_ = nullptr;
-  Cell* loss_sum_;
+  bool recomputes_;
+  Cell* loss_sum_;  // null: recomputed, or no loss
   bool has_loss_;
-  bool splits_ = false;  // the backward is BI and BW
+  bool splits_ = false;  // it leaves a graph, and the backward is BI and BW
+  DropoutContext dropout_;
   std::uint32_t loss_ = kNowhere;
   std::size_t output_count_ = 0;
   Tensors values_, arguments_;  // empty between runs
@@ -259,6 +274,13 @@ MadeTask make_forward(const Site& site) {
   auto task = std::make_unique<ForwardTask>(site);
   PIPER_TRY(task->resolve(site));
   return task;
+}
+
+MadeTask make_recompute(const Site& site) {
+  if (site.find(Buffer::Kind::saved) == nullptr) {
+    return misfit(site, "no buffer for the saved graph");
+  }
+  return make_forward(site);
 }
 
 }  // namespace piper

@@ -12,4 +12,10 @@ namespace piper {
 
 MadeTask make_forward(const Site& site);
 
+// recompute: the same on the same inputs, to fill `saved` alone.
+//
+//   before: the inputs of the forward are still in their buffers, which kept nothing else
+//   after:  `saved` holds the graph, bit for bit as if the forward had left it
+MadeTask make_recompute(const Site& site);
+
 }  // namespace piper

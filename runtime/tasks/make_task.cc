@@ -20,6 +20,8 @@ MadeTask make_task(const Site& site) {
       return make_input(site);
     case Op::forward:
       return make_forward(site);
+    case Op::recompute:
+      return make_recompute(site);
     case Op::backward:
       return make_backward(site);
     case Op::backward_input:

@@ -24,8 +24,9 @@ namespace piper {
 
 // Between the forward and the backward of a chunk and micro-batch.
 struct Saved {
-  Tensors inputs;   // leaves, by position in Chunk::inputs; undefined: wants no gradient
-  Tensors outputs;  // with their graph, by position in Chunk::outputs; undefined: has none
+  Tensors inputs;  // leaves, by position in Chunk::inputs; undefined: wants no gradient
+  // Where the graph of each output begins, by position in Chunk::outputs; not valid: has none.
+  std::vector<torch::autograd::Edge> outputs;
   at::Tensor loss;  // undefined: not this chunk's, or nothing to differentiate
   // Where BI stops beside inputs: values that regions read from which no gradient goes on; results
   // of those that read none, as the embedding.

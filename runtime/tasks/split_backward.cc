@@ -114,19 +114,19 @@ std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
   return backward_input(edges_of(outputs), gradients, edges_of(inputs), later, ends);
 }
 
-std::vector<at::Tensor> backward_input(const edge_list& all,
+std::vector<at::Tensor> backward_input(const edge_list& outputs,
                                        const std::vector<at::Tensor>& gradients,
                                        const edge_list& inputs, WeightGradients& later,
                                        const edge_list& ends) {
   edge_list wanted = inputs;
   wanted.insert(wanted.end(), ends.begin(), ends.end());
-  const Reach reach(all, wanted);
+  const Reach reach(outputs, wanted);
 
   edge_list roots;
   std::vector<at::Tensor> root_gradients;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool now = reach.leads(all[i]);
-    (now ? roots : later.roots).push_back(all[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool now = reach.leads(outputs[i]);
+    (now ? roots : later.roots).push_back(outputs[i]);
     (now ? root_gradients : later.gradients).push_back(gradients[i]);
   }
   std::vector<Node*> frontier;

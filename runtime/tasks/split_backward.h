@@ -23,9 +23,9 @@ struct WeightGradients {
   std::vector<at::Tensor> gradients;
 };
 
-// Gradients of `inputs` (leaves), undefined where an input is not used. `later` is what remains.
-// BI goes on to `ends` too, which lead to parameters alone, as the output of an embedding does: so
-// the first stage's halves are as long as those of others.
+// Gradients of `inputs` (leaves), undefined where an input is not used; `outputs` are where the
+// graph begins. `later` is what remains. BI goes on to `ends` too, which lead to parameters alone,
+// as the output of an embedding does: so the first stage's halves are as long as those of others.
 std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
                                        const std::vector<at::Tensor>& gradients,
                                        const std::vector<at::Tensor>& inputs,

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/model/dropout.h"
+
 namespace piper {
 namespace {
 
@@ -72,12 +74,14 @@ at::Tensor Reference::forward(const Batch& batch, Rows rows) const {
   return values[index(graph.loss)];
 }
 
-Reference::Gradients Reference::gradients(const Batch& batch, const std::vector<Rows>& cuts) {
+Reference::Gradients Reference::gradients(std::int64_t step, const Batch& batch,
+                                          const std::vector<Rows>& cuts) {
   const ModelGraph& graph = model_.graph;
   Gradients result;
   result.tokens = counted_labels(batch.at(graph.labels));
   result.tensors.resize(graph.parameters.size());
   for (const Rows& rows : cuts) {
+    const InDropoutContext dropout({true, config_.training.seed, step, rows.begin});
     const at::Tensor loss = forward(batch, rows);
     result.loss += loss.item<double>();
     loss.backward(at::full({}, 1.0 / static_cast<double>(result.tokens), loss.options()));
@@ -118,6 +122,7 @@ Reference::Gradients Reference::gradients(const Batch& batch, const std::vector<
 
 double Reference::loss(const Batch& batch) {
   const c10::NoGradGuard no_grad;
+  const InDropoutContext no_dropout({.training = false});
   const at::Tensor& labels = batch.at(model_.graph.labels);
   return forward(batch, {0, labels.size(0)}).item<double>() /
          static_cast<double>(counted_labels(labels));

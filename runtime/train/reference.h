@@ -28,12 +28,12 @@ class Reference {
     std::vector<at::Tensor> tensors;  // by ParameterId, float32 or wider; undefined where frozen
   };
 
-  // Forward and backward of the rows in `cuts`, one cut after the other, with one count of labels
-  // for all: usually one cut, the whole batch. In bfloat16 rounding depends on the cuts, so there
-  // they are those of the run.
-  Gradients gradients(const Batch& batch, const std::vector<Rows>& cuts);
+  // Forward and backward of the rows in `cuts` at a step (from 1), one cut after the other, with
+  // one count of labels for all: usually one cut, the whole batch. In bfloat16 rounding depends on
+  // the cuts, so there they are those of the run.
+  Gradients gradients(std::int64_t step, const Batch& batch, const std::vector<Rows>& cuts);
 
-  // The forward pass alone.
+  // The forward pass alone, as an evaluation.
   double loss(const Batch& batch);
 
   // One optimizer step (from 1) with these gradients, clipped as the job says for a norm of `norm`.

@@ -70,7 +70,7 @@ class Parity {
 
     PIPER_ASSIGN(const StepResult run,
                  engine_.train_step(feed(job_.plans.train, batch, step, factor)));
-    const Reference::Gradients one = reference_.gradients(batch, cuts_);
+    const Reference::Gradients one = reference_.gradients(step, batch, cuts_);
     if (!run.finite) {
       return fail(error("run.non_finite", "step " + std::to_string(step) + ": loss " +
                                               std::to_string(run.loss) + ", gradient norm " +

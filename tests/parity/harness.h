@@ -24,6 +24,7 @@ struct Case {
   std::string zero;                   // options of plugin zero, a line each; "": without it
   std::string dtype = "float64";
   bool tied = false;
+  double dropout = 0;
   std::uint32_t layers = 4;
   std::string optimizer = "sgd";  // or "adamw"
   double max_norm = 0;

@@ -26,9 +26,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct Counter {
-  std::atomic<int> live{0}, peak{0};
+  std::atomic<int> live{0}, peak{0}, forwards{0};
   std::atomic<int> wholes{0}, input_halves{0}, weight_halves{0};  // backwards of a layer
   void enter() {
+    ++forwards;
     const int now = ++live;
     peak = std::max(peak.load(), now);  // one thread of a rank runs its forwards
   }
@@ -132,6 +133,9 @@ std::vector<std::shared_ptr<Counter>> counted(const Case& c) {
     return build_model(job->config, layers, /*measure=*/false);
   });
   EXPECT_TRUE(engine.has_value()) << to_string(engine.error());
+  for (const std::shared_ptr<Counter>& counter : counters) {
+    counter->forwards = 0;  // building the model runs it, too
+  }
   const Batch batch = testing::uneven_batches(*job)(1);
   const auto result = (*engine)->train_step(testing::feed(job->plans.train, batch, 1));
   EXPECT_TRUE(result.has_value()) << to_string(c) << '\n' << to_string(result.error());
@@ -175,6 +179,37 @@ TEST(Halves, AreDoneOnceEach) {
     EXPECT_EQ(counter->input_halves, 5);
     EXPECT_EQ(counter->weight_halves, 5);
     EXPECT_EQ(counter->wholes, 0);
+  }
+}
+
+// However many micro-batches are in flight.
+TEST(Recomputation, HoldsTheGraphOfOneLayerAtATime) {
+  for (const char* const schedule : {"1f1b", "gpipe", "interleaved"}) {
+    Case c;
+    c.schedule = schedule;
+    c.stages_per_rank = c.schedule == "interleaved" ? 2 : 1;
+    c.pp = 2, c.microbatches = 4;
+    c.model = {"name = \"layers\"", "layers = 8"};
+    c.sections = {"[activation_checkpoint]\nmode = \"full\""};
+    for (const std::shared_ptr<Counter>& counter : counted(c)) {
+      EXPECT_EQ(counter->peak, 1) << schedule;
+      EXPECT_EQ(counter->wholes, 4 * 4) << schedule;  // layers of the rank x micro-batches
+    }
+  }
+}
+
+// The first half finds what was recomputed, and leaves the second half its share.
+TEST(Recomputation, IsOnceForBothHalves) {
+  Case c;
+  c.plugin = "zerobubble", c.schedule = "zbv", c.stages_per_rank = 2;
+  c.pp = 2, c.microbatches = 4;
+  c.model = {"name = \"layers\"", "layers = 8"};
+  c.sections = {"[activation_checkpoint]\nmode = \"full\""};
+  for (const std::shared_ptr<Counter>& counter : counted(c)) {
+    EXPECT_EQ(counter->forwards, 2 * 4 * 4);
+    EXPECT_EQ(counter->input_halves, 4 * 4);
+    EXPECT_EQ(counter->weight_halves, 4 * 4);
+    EXPECT_EQ(counter->live, 0);
   }
 }
 

@@ -33,6 +33,7 @@ class Sampler {
     spec.has_overlap = chance(3);
     spec.is_split_by_directive = chance(4);
     spec.is_analytical = chance(4);
+    spec.recompute = static_cast<JobSpec::Recompute>(one_of({0, 0, 0, 1, 2}));
     return spec;
   }
 
@@ -178,6 +179,7 @@ std::vector<JobSpec> smaller(const JobSpec& spec) {
   with([](JobSpec& s) { s.has_overlap = false; });
   with([](JobSpec& s) { s.is_split_by_directive = false; });
   with([](JobSpec& s) { s.is_analytical = false; });
+  with([](JobSpec& s) { s.recompute = JobSpec::Recompute::none; });
   with([](JobSpec& s) { s.has_tied_head = false; });
   with([](JobSpec& s) { s.has_frozen_embedding = false; });
   with([](JobSpec& s) { s.policies.clear(); });

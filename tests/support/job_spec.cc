@@ -410,6 +410,8 @@ std::string to_string(const JobSpec& spec) {
   flag("overlap", spec.has_overlap);
   flag("split_directive", spec.is_split_by_directive);
   flag("analytical", spec.is_analytical);
+  flag("recompute", spec.recompute == JobSpec::Recompute::full);
+  flag("recompute_odd", spec.recompute == JobSpec::Recompute::odd);
   for (const PolicySpec& policy : spec.policies) {
     text += " [zero " + std::to_string(policy.zero);
     number("bucket", policy.bucket_bytes);
@@ -443,6 +445,27 @@ std::string to_string(const JobSpec& spec) {
   return text + " head@" + std::to_string(spec.head_stage);
 }
 
+namespace {
+
+void recompute(const JobSpec& spec, ActivationCheckpointConfig& config) {
+  using Mode = ActivationCheckpointConfig::Mode;
+  if (spec.recompute == JobSpec::Recompute::full) {
+    config.mode = Mode::full;
+  } else if (spec.recompute == JobSpec::Recompute::odd && spec.layers.size() > 1) {
+    config.mode = Mode::selective;
+    RawValue odd;
+    odd.kind = RawValue::Kind::list;
+    for (std::uint32_t i = 1; i < spec.layers.size(); i += 2) {
+      RawValue& layer = odd.items.emplace_back();
+      layer.kind = RawValue::Kind::integer;
+      layer.integer = i;
+    }
+    config.filter.entries.push_back({"layer", {}, std::move(odd)});
+  }
+}
+
+}  // namespace
+
 SpecJob make_job(const JobSpec& spec) {
   SpecJob job;
   job.config.file = "job.toml";
@@ -451,6 +474,7 @@ SpecJob make_job(const JobSpec& spec) {
   job.config.training.global_batch_size =
       static_cast<std::int64_t>(spec.dp) * spec.microbatches + spec.extra_rows;
   job.config.cost.model = spec.is_analytical ? "analytical" : "unit";
+  recompute(spec, job.config.activation_checkpoint);
   job.config.strategies.push_back({"spec", "spec", {}, {"job.toml", 7, 1}});
   job.model = ModelMaker(spec).run();
   job.proposal = ProposalMaker(spec, job.model).run();

@@ -59,6 +59,11 @@ struct JobSpec {
   bool has_overlap = false;  // actions of a chain two by two
   bool is_split_by_directive = false;
   bool is_analytical = false;
+  enum class Recompute : std::uint8_t {
+    none,
+    full,  // every layer
+    odd    // every second layer
+  } recompute = Recompute::none;
 };
 
 // One line that has all of it.

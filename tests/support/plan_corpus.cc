@@ -46,6 +46,7 @@ class Corpus {
     both_ways();
     folds();
     parameters();
+    recomputed();
     filters();
     branches();
     return std::move(specs_);
@@ -209,6 +210,35 @@ class Corpus {
     frozen.has_tied_head = frozen.has_frozen_embedding = frozen.is_analytical = true;
     frozen.layers[0].frozen = frozen.layers[1].frozen = true;
     add(frozen);
+  }
+
+  // Recomputation under every policy, split backwards, both ways, with experts, tied and frozen.
+  void recomputed() {
+    for (const JobSpec::Recompute recompute : {JobSpec::Recompute::full, JobSpec::Recompute::odd}) {
+      for (const std::uint32_t pp : {1U, 2U}) {
+        for (const std::uint32_t zero : {0U, 2U, 3U}) {
+          JobSpec spec = chain(pp, 2, 3, 2 * pp, 4);
+          spec.recompute = recompute;
+          spec.policies = {{.zero = zero, .bucket_bytes = pp == 1 ? 300U : 0U}};
+          spec.has_tied_head = zero == 2;
+          spec.split_backward = zero == 0 ? Split::none : zero == 2 ? Split::even : Split::all;
+          spec.order = pp == 1 ? Order::none : Order::backward_first;
+          add(spec);
+          spec.layers[0].frozen = spec.has_frozen_embedding = true;
+          spec.has_tied_head = false;
+          spec.layers[2].reads = {1, 2};
+          spec.order = Order::by_pass;
+          add(spec);
+        }
+      }
+      JobSpec both = chain(2, 2, 4, 2, 3);
+      add_experts(both, 1, 2);
+      both.is_bidirectional = both.has_overlap = true;
+      both.order = Order::backward_first;
+      both.policies = {{.zero = 3}};
+      both.recompute = recompute;
+      add(both);
+    }
   }
 
   void filters() {

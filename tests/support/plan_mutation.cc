@@ -181,8 +181,7 @@ std::vector<MutationKind> orders() {
          return true;
        }},
       {"reorder a collective on one member", swaps(is_collective)},
-      {"swap two computations",
-       swaps([](const Task& task) { return task.op <= Op::backward_weight; })},
+      {"swap two computations", swaps([](const Task& task) { return task.op <= Op::recompute; })},
       {"shift a chain",
        tasks(
            [](const Task& task) {
@@ -205,7 +204,7 @@ std::vector<MutationKind> doings() {
       {"skip an update",
        tasks(is(Op::update), [](Plan&, ProgramEdit& edit, std::uint32_t t) { lose(edit, t); })},
       {"drop a computation",
-       tasks([](const Task& task) { return task.op <= Op::backward_weight; },
+       tasks([](const Task& task) { return task.op <= Op::recompute; },
              [](Plan&, ProgramEdit& edit, std::uint32_t t) { lose(edit, t); })},
       {"drop an all-to-all",
        tasks(is(Op::all_to_all), [](Plan&, ProgramEdit& edit, std::uint32_t t) { lose(edit, t); })},

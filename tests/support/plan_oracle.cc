@@ -75,6 +75,10 @@ bool has_cycle(const Graph& graph, const std::vector<std::uint32_t>& group) {
   return false;
 }
 
+bool makes_graph(Op op) {
+  return op == Op::forward || op == Op::recompute;
+}
+
 // Must `a` have ended when `b` starts?
 bool must_precede(Kind kind, bool gathers_in_place, const Task& a, bool a_writes, const Task& b,
                   bool b_writes) {
@@ -95,7 +99,7 @@ bool must_precede(Kind kind, bool gathers_in_place, const Task& a, bool a_writes
   };
   switch (kind) {
     case Kind::saved:
-      return (a.op == Op::forward && b.op != Op::forward) ||
+      return (makes_graph(a.op) && !makes_graph(b.op)) ||
              (a.op == Op::backward_input && b.op == Op::backward_weight);
     case Kind::parameter:
     case Kind::parameter_gradient:

@@ -199,8 +199,14 @@ void SymbolicState::forward(const Launch& l) {
   const Chunk& chunk = plan_.chunks[index(l.task->chunk)];
   Inputs in = inputs(l);
   Cell* const saved = find(l, true, Kind::saved, none<ValueId>(), none<BucketId>());
+  if (chunk.recompute) {
+    computed_[{l.rank, l.task->chunk, l.task->microbatch}].clear();
+  }
   for (std::size_t s = 0; s < in.sources; ++s) {
     std::vector<Symbol> forwards = evaluate(l, in, s);
+    if (chunk.recompute) {
+      computed_[{l.rank, l.task->chunk, l.task->microbatch}].push_back(forwards);
+    }
     if (saved != nullptr) {
       saved->part = in.part;
       saved->forwards.push_back(std::move(forwards));
@@ -221,6 +227,21 @@ void SymbolicState::forward(const Launch& l) {
       }
       add(sum->sums[0], in.values[s][index(model_.loss)]);
     }
+  }
+}
+
+void SymbolicState::recompute(const Launch& l) {
+  Inputs in = inputs(l);
+  Cell* const saved = find(l, true, Kind::saved, none<ValueId>(), none<BucketId>());
+  if (saved == nullptr) {
+    throw Fault{"recomputes for nothing"};
+  }
+  saved->part = in.part;
+  for (std::size_t s = 0; s < in.sources; ++s) {
+    saved->forwards.push_back(evaluate(l, in, s));
+  }
+  if (saved->forwards != computed_[{l.rank, l.task->chunk, l.task->microbatch}]) {
+    throw Fault{"recomputes something else than its forward did"};
   }
 }
 
@@ -604,6 +625,9 @@ std::string SymbolicState::run(const std::vector<Launch>& members) {
     switch (l.task->op) {
       case Op::forward:
         forward(l);
+        break;
+      case Op::recompute:
+        recompute(l);
         break;
       case Op::backward:
       case Op::backward_input:

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -60,6 +61,7 @@ class SymbolicState {
   Cell* activation(const Launch& l, bool among_writes, ValueId value);
 
   void forward(const Launch& l);
+  void recompute(const Launch& l);
   void backward(const Launch& l);
   void backward_weight(const Launch& l);
   struct Inputs {
@@ -93,6 +95,10 @@ class SymbolicState {
   std::vector<BucketId> bucket_of_;       // by ParameterId
   std::vector<std::vector<Cell>> cells_;  // by rank, by buffer
   std::vector<std::int64_t> reported_;    // by rank: losses that were right
+  // Of chunks that are recomputed, by rank, chunk and micro-batch, and source: what the last
+  // forward computed.
+  std::map<std::tuple<std::uint32_t, ChunkId, std::uint32_t>, std::vector<std::vector<Symbol>>>
+      computed_;
 };
 
 }  // namespace piper::test

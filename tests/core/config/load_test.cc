@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/config/config.h"
+#include "core/config/schema.h"
 #include "tests/core/config/job.h"
 
 namespace piper {
@@ -108,14 +109,37 @@ TEST(Config, NamesTheNearestChoice) {
 }
 
 TEST(Config, RefusesWhatIsDesignedButNotImplemented) {
-  EXPECT_EQ(errors("[activation_checkpoint]\nmode = \"full\"\n[model]\nexperts = 4\n[device]\n"
-                   "type = \"cuda\"\n"),
-            "job.toml:1:1: error: [activation_checkpoint] is not supported by this version "
+  EXPECT_EQ(errors("[model]\nexperts = 4\n[device]\ntype = \"cuda\"\n"),
+            "job.toml:2:1: error: model.experts is not supported by this version "
             "[config.unsupported]\n"
-            "job.toml:4:1: error: model.experts is not supported by this version "
-            "[config.unsupported]\n"
-            "job.toml:6:8: error: device.type: \"cuda\" is not supported by this version "
+            "job.toml:4:8: error: device.type: \"cuda\" is not supported by this version "
             "(expected \"cpu\") [config.unsupported]");
+}
+
+TEST(Config, TakesAFilterForWhatIsRecomputed) {
+  const auto config = load(
+      "[activation_checkpoint]\nmode = \"selective\"\n"
+      "filter = { layer = \"0..1\", attention = \"*\" }\n");
+
+  ASSERT_TRUE(config) << to_string(config.error());
+  EXPECT_EQ(config->activation_checkpoint.mode, ActivationCheckpointConfig::Mode::selective);
+  const auto again = load(print(*config));
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_EQ(toml_value(again->activation_checkpoint.filter),
+            "{ layer = \"0..1\", attention = \"*\" }");
+}
+
+TEST(Config, RefusesAModeOfRecomputationThatDoesNotGoWithTheFilter) {
+  EXPECT_EQ(errors("[activation_checkpoint]\nmode = \"full\"\nfilter = { layer = 0 }\n"),
+            "job.toml:3:10: error: activation_checkpoint.filter: expected "
+            "activation_checkpoint.mode = \"selective\", got \"full\" [config.conflict]");
+  EXPECT_EQ(errors("[activation_checkpoint]\nmode = \"selective\"\n"),
+            "job.toml:2:8: error: activation_checkpoint.mode = \"selective\": expected "
+            "activation_checkpoint.filter, got none [config.missing_key]");
+  EXPECT_EQ(errors("[activation_checkpoint]\nfilter = 3\n"),
+            "job.toml:2:10: error: activation_checkpoint.filter: expected a filter such as "
+            "{ layer = \"0..3\" }, got 3 [config.type]");
+  EXPECT_TRUE(load("[activation_checkpoint]\nfilter = { layer = 0 }\n"));
 }
 
 TEST(Config, TakesNoRanksForExpertGroupsWhichDivideDp) {

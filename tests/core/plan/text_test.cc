@@ -63,6 +63,7 @@ TEST(PlanText, KeepsFieldsThatNoPlanHasToday) {
   made.plan.chunks[0].experts = true;
   made.plan.chunks[0].expert_parts = 2;
   made.plan.chunks[1].expert_parts = 4;
+  made.plan.chunks[1].recompute = true;
   made.plan.buckets[0].expert_parts = 2;
   made.plan.buckets[0].zero = 3;
   made.plan.buckets[0].shards = 4;

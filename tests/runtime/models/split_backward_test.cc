@@ -1,5 +1,5 @@
 // The halves of the backward of the models that come with Piper give the bits of the whole, with
-// embeddings, RMSNorm, rotary positions, attention and the loss in them.
+// embeddings, RMSNorm, rotary positions, attention, dropout and the loss in them.
 #include "runtime/tasks/split_backward.h"
 
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@ class SplitModel : public testing::TestWithParam<DType> {
   void SetUp() override {
     Config config;
     config.model.flavor = "debug";
+    config.model.dropout = 0.25;
     config.training.dtype = GetParam();
     config.training.seq_len = 16;
     LiveModel live = value_of(build_model(config, false));
