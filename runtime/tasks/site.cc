@@ -65,7 +65,8 @@ Memory Site::memory(BufferId id) const {
   const std::int64_t bytes = bytes_of(plan, program, coordinate, buffer);
   Memory memory{{}, bytes / size_of(dtype), to_torch(dtype)};
   if (buffer.in_arena()) {
-    memory.place = arena.narrow(0, buffer.offset, bytes).view(memory.dtype);
+    // With a version of its own: a write to another place is none to what autograd saved of this.
+    memory.place = arena.narrow(0, buffer.offset, bytes).view(memory.dtype).variable_data();
   }
   return memory;
 }
