@@ -1,11 +1,10 @@
 #include "core/lower/lifetimes.h"
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
-#include <map>
 #include <numeric>
-#include <queue>
+
+#include "core/lower/arena.h"
+#include "core/plan/occupants.h"
 
 namespace piper {
 namespace {
@@ -14,20 +13,16 @@ constexpr std::uint32_t kFreeSlack =
     1;  // compute tasks after the first that could free what was sent
 constexpr std::uint32_t kNoTask = 0xffffffff;
 
-// Whether what the operation allocates goes into the arena: received values, gathered parameters.
-bool has_known_size(Op op) {
-  return op == Op::recv || op == Op::all_gather;
-}
-
 class Chooser {
  public:
-  Chooser(Program& program, const TaskTimes& times, const std::vector<std::uint32_t>& timeline)
-      : program_(program), times_(times), timeline_(timeline) {}
+  Chooser(const Plan& plan, Program& program, const TaskTimes& times,
+          const std::vector<std::uint32_t>& timeline)
+      : plan_(plan), program_(program), times_(times), timeline_(timeline) {}
 
   Lifetimes run() {
     find_users();
     choose_frees();
-    choose_slots();
+    fill_arena();
     index_by_task();
     return std::move(out_);
   }
@@ -80,6 +75,10 @@ class Chooser {
       if (buffer.persistent()) {
         continue;
       }
+      if (buffer.kind == Buffer::Kind::full_gradient) {
+        buffer.free = TaskId{users_[first_user_[b]]};  // its reduce-scatter, the last that uses it
+        continue;
+      }
       std::uint64_t ended = 0;
       for (std::uint32_t u = first_user_[b]; u < first_user_[b + 1]; ++u) {
         ended = std::max(ended, times_.end[users_[u]]);
@@ -94,108 +93,60 @@ class Chooser {
       }
       buffer.free = TaskId{task};
       for (std::uint32_t u = first_user_[b]; u < first_user_[b + 1]; ++u) {
-        out_.after.emplace_back(task, users_[u]);
+        out_.after.pairs.emplace_back(task, users_[u]);
       }
     }
   }
 
-  // Slots for received values and gathered parameters. What grows with the rows has slots of its
-  // own.
-  void choose_slots() {
-    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>> kinds;  // by alloc
+  // Offsets for received values, gathered parameters and full gradients: sizes that are known, and
+  // memory that more than one stream uses.
+  void fill_arena() {
+    std::vector<BufferId> buffers;
+    std::vector<ArenaBlock> blocks;
     for (const std::uint32_t t : timeline_) {
-      if (!has_known_size(program_.tasks[t].op)) {
-        continue;
-      }
       for (const BufferId id : program_.writes_of(program_.tasks[t])) {
         const Buffer& buffer = program_.buffer(id);
-        if (!buffer.persistent() && index(buffer.alloc) == t) {
-          kinds[kind_of(buffer.bytes)].push_back(index(id));
+        if (!buffer.persistent() && index(buffer.alloc) == t && belongs_in_arena(buffer)) {
+          buffers.push_back(id);
+          blocks.push_back({bytes_of(plan_, program_, 0, buffer), times_.start[t],
+                            times_.end[index(buffer.free)]});
         }
       }
     }
-    for (auto& [kind, buffers] : kinds) {
-      const auto other_size = [&](std::uint32_t b) { return size(b) != size(buffers[0]); };
-      if (std::none_of(buffers.begin(), buffers.end(), other_size)) {
-        share_equal(buffers);
-      } else {
-        share_larger(std::move(buffers));
-      }
+    program_.arena_bytes = pack_arena(blocks);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      program_.buffers[index(buffers[i])].offset = blocks[i].offset;
     }
+    order_reuse(buffers, blocks);
   }
 
-  // Sizes of one kind can be compared, whatever the rows are.
-  static std::pair<std::int64_t, std::int64_t> kind_of(Affine bytes) {
-    return bytes.per_row == 0 ? std::pair<std::int64_t, std::int64_t>{0, 0}
-           : bytes.fixed == 0 ? std::pair<std::int64_t, std::int64_t>{1, 0}
-                              : std::pair{bytes.per_row, bytes.fixed};
-  }
-  std::int64_t size(std::uint32_t b) const {
-    const Affine bytes = program_.buffers[b].bytes;
-    return bytes.per_row == 0 ? bytes.fixed : bytes.per_row;
-  }
-  std::uint64_t begin(std::uint32_t b) const {
-    return times_.start[index(program_.buffers[b].alloc)];
-  }
-  std::uint64_t end(std::uint32_t b) const { return times_.end[index(program_.buffers[b].free)]; }
-
-  // The slot that is free for the longest, or one more: as many as are live at once.
-  void share_equal(const std::vector<std::uint32_t>& buffers) {
-    using Busy = std::pair<std::uint64_t, std::uint32_t>;  // until when, the buffer
-    std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
-    for (const std::uint32_t b : buffers) {
-      if (busy.empty() || busy.top().first > begin(b)) {
-        add_slot(b);
-      } else {
-        take_slot(b, busy.top().second);
-        busy.pop();
-      }
-      busy.push({end(b), b});
-    }
+  bool belongs_in_arena(const Buffer& buffer) const {
+    return buffer.kind == Buffer::Kind::gathered || buffer.kind == Buffer::Kind::full_gradient ||
+           program_.task(buffer.alloc).op == Op::recv;
   }
 
-  // The largest first, each in the first slot that is free while it lives: smaller ones go where
-  // larger ones have left room.
-  void share_larger(std::vector<std::uint32_t> buffers) {
-    std::stable_sort(buffers.begin(), buffers.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return size(a) > size(b); });
-    std::vector<std::map<std::uint64_t, std::uint32_t>>
-        users;  // by slot: buffers, by when they begin
-    const auto base = static_cast<std::uint32_t>(program_.slots.size());
-    for (const std::uint32_t b : buffers) {
-      const auto has_room = [&](const auto& slot) {
-        const auto next = slot.lower_bound(begin(b));
-        return (next == slot.end() || end(b) <= next->first) &&
-               (next == slot.begin() || end(std::prev(next)->second) <= begin(b));
-      };
-      const auto slot = std::find_if(users.begin(), users.end(), has_room) - users.begin();
-      if (slot == std::ssize(users)) {
-        add_slot(b);
-        users.emplace_back();
-      }
-      program_.buffers[b].slot = base + static_cast<std::uint32_t>(slot);
-      users[static_cast<std::size_t>(slot)].emplace(begin(b), b);
-    }
-    for (const auto& slot : users) {
-      for (auto user = std::next(slot.begin()); user != slot.end(); ++user) {
-        take_slot(user->second, std::prev(user)->second);
+  // Who is given bytes of the arena comes after the free of who had them, in this period, or in
+  // the one before.
+  void order_reuse(const std::vector<BufferId>& buffers, const std::vector<ArenaBlock>& blocks) {
+    Occupants occupants;
+    for (Predecessors* const after : {&out_.after, &out_.after_previous}) {
+      std::vector<bool> came(program_.buffers.size(), false);
+      for (std::size_t i = 0; i < buffers.size(); ++i) {
+        const Buffer& buffer = program_.buffer(buffers[i]);
+        const auto follow = [&](BufferId before) {
+          if (came[index(before)] == (after == &out_.after)) {
+            after->pairs.emplace_back(index(buffer.alloc), index(program_.buffer(before).free));
+          }
+        };
+        occupants.take(buffer.offset, buffer.offset + blocks[i].bytes, buffers[i], follow);
+        came[index(buffers[i])] = true;
       }
     }
-  }
-
-  void add_slot(std::uint32_t b) {
-    program_.buffers[b].slot = static_cast<std::uint32_t>(program_.slots.size());
-    program_.slots.push_back({program_.buffers[b].bytes});
-  }
-  void take_slot(std::uint32_t b, std::uint32_t before) {
-    program_.buffers[b].slot = program_.buffers[before].slot;
-    out_.after.emplace_back(index(program_.buffers[b].alloc), index(program_.buffers[before].free));
   }
 
   // Frees and further predecessors, in the order of tasks.
   void index_by_task() {
     out_.frees_first.assign(tasks() + 1, 0);
-    out_.after_first.assign(tasks() + 1, 0);
     for (const Buffer& buffer : program_.buffers) {
       if (!buffer.persistent()) {
         ++out_.frees_first[index(buffer.free) + 1];
@@ -209,13 +160,17 @@ class Chooser {
         out_.frees[fill[index(program_.buffers[b].free)]++] = BufferId{b};
       }
     }
-    std::sort(out_.after.begin(), out_.after.end());
-    for (const auto& entry : out_.after) {
-      ++out_.after_first[entry.first + 1];
+    for (Predecessors* const after : {&out_.after, &out_.after_previous}) {
+      std::sort(after->pairs.begin(), after->pairs.end());
+      after->first.assign(tasks() + 1, 0);
+      for (const auto& pair : after->pairs) {
+        ++after->first[pair.first + 1];
+      }
+      std::partial_sum(after->first.begin(), after->first.end(), after->first.begin());
     }
-    std::partial_sum(out_.after_first.begin(), out_.after_first.end(), out_.after_first.begin());
   }
 
+  const Plan& plan_;
   Program& program_;
   const TaskTimes& times_;
   const std::vector<std::uint32_t>& timeline_;
@@ -225,9 +180,9 @@ class Chooser {
 
 }  // namespace
 
-Lifetimes choose_lifetimes(Program& program, const TaskTimes& times,
+Lifetimes choose_lifetimes(const Plan& plan, Program& program, const TaskTimes& times,
                            const std::vector<std::uint32_t>& timeline) {
-  return Chooser(program, times, timeline).run();
+  return Chooser(plan, program, times, timeline).run();
 }
 
 }  // namespace piper

@@ -1,5 +1,5 @@
-// When the buffers of a program are freed, and which slots of the arena received values and
-// gathered parameters have, from the scheduled timeline.
+// When the buffers of a program are freed, and where in the arena received values, gathered
+// parameters and full gradients are, from the scheduled timeline.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,23 @@
 
 namespace piper {
 
-// Beside what it sets in the program: Buffer::free and slot, Program::slots.
+// What tasks must come after besides edges and data: (task, earlier), by task. A task's are
+// pairs[first[task]] up to first[task + 1].
+struct Predecessors {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  std::vector<std::uint32_t> first;
+};
+
+// Beside what it sets in the program: Buffer::free and offset, Program::arena_bytes.
 struct Lifetimes {
-  // (task, earlier): what a task must come after besides edges and data, by task; a task's are
-  // after[first[task]] up to first[task + 1].
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> after;
-  std::vector<std::uint32_t> after_first;
-  std::vector<BufferId> frees;  // by task, likewise
+  Predecessors after, after_previous;  // of the same period; of the one before
+  std::vector<BufferId> frees;         // by task, likewise
   std::vector<std::uint32_t> frees_first;
 };
 
 // `timeline`: the tasks by start.
-Lifetimes choose_lifetimes(Program& program, const TaskTimes& times,
+// `plan` has the micro-batches and rows.
+Lifetimes choose_lifetimes(const Plan& plan, Program& program, const TaskTimes& times,
                            const std::vector<std::uint32_t>& timeline);
 
 }  // namespace piper

@@ -43,7 +43,7 @@ Plan make_plan(const Dag& dag, const ModelGraph& model, const Config& config,
   for (std::uint32_t p = 0; p < dag.programs.size(); ++p) {
     plan.programs.push_back(build_program(dag, model, config, timeline, p));
     Program& program = plan.programs.back();
-    synchronise(program, times_of(dag, before, program, timeline, task_of));
+    synchronise(plan, program, times_of(dag, before, program, timeline, task_of));
   }
   return plan;
 }

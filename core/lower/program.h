@@ -1,5 +1,5 @@
 // One program of the plan: its tasks in stream order, its buffers, and what each task reads and
-// writes. Waits, frees and slots come after it, from those alone (synchronise.h).
+// writes. Waits, frees and offsets come after it, from those alone (synchronise.h).
 #pragma once
 
 #include "core/config/config.h"

@@ -12,7 +12,8 @@ namespace {
 
 class Synchroniser {
  public:
-  Synchroniser(Program& program, const TaskTimes& times) : program_(program), times_(times) {
+  Synchroniser(const Plan& plan, Program& program, const TaskTimes& times)
+      : plan_(plan), program_(program), times_(times) {
     timeline_.resize(tasks());
     std::iota(timeline_.begin(), timeline_.end(), 0U);
     std::stable_sort(timeline_.begin(), timeline_.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -21,7 +22,7 @@ class Synchroniser {
   }
 
   void run() {
-    lifetimes_ = choose_lifetimes(program_, times_, timeline_);
+    lifetimes_ = choose_lifetimes(plan_, program_, times_, timeline_);
     find_waits();
     store();
   }
@@ -43,6 +44,12 @@ class Synchroniser {
     need_[s] = std::max(need_[s], done(task, period));
   }
 
+  void need_all(const Predecessors& after, std::uint32_t task, std::uint32_t period) {
+    for (std::uint32_t e = after.first[task]; e < after.first[task + 1]; ++e) {
+      need(after.pairs[e].second, period);
+    }
+  }
+
   void need_users(std::uint32_t buffer, bool readers_too) {
     const std::uint32_t* last = &last_access_[static_cast<std::size_t>(buffer) * (2 * streams())];
     for (std::uint32_t s = 0; s < streams(); ++s) {
@@ -60,7 +67,7 @@ class Synchroniser {
   }
 
   // What `task` must come after: writers of what it reads, users of what it writes, edges, frees
-  // and slots.
+  // and reuse of the arena.
   void collect_needs(std::uint32_t t, std::uint32_t period) {
     std::fill(need_.begin(), need_.end(), 0);
     const Task& task = program_.tasks[t];
@@ -73,15 +80,9 @@ class Synchroniser {
     for (std::uint32_t e = times_.first[t]; e < times_.first[t + 1]; ++e) {
       need(index(times_.before[e]), period);
     }
-    for (std::uint32_t e = lifetimes_.after_first[t]; e < lifetimes_.after_first[t + 1]; ++e) {
-      need(lifetimes_.after[e].second, period);
-    }
-    for (const BufferId buffer : program_.writes_of(task)) {
-      const Buffer& written = program_.buffer(buffer);
-      if (period == 1 && written.slot != Buffer::kNoSlot && index(written.alloc) == t &&
-          last_of_slot_[written.slot] != kNoTask && first_of_slot_[written.slot] == t) {
-        need(last_of_slot_[written.slot], 0);
-      }
+    need_all(lifetimes_.after, t, period);
+    if (period == 1) {
+      need_all(lifetimes_.after_previous, t, 0);
     }
   }
 
@@ -122,7 +123,6 @@ class Synchroniser {
     last_access_.assign(program_.buffers.size() * 2 * lanes, 0);
     need_.assign(lanes, 0);
     waits_of_.assign(std::size_t{2} * tasks(), Range{});
-    slots_first_and_last();
     for (const std::uint32_t t : timeline_) {
       std::uint32_t* own = clock(t, 0);
       if (position(t) > 0) {
@@ -211,26 +211,6 @@ class Synchroniser {
     }
   }
 
-  void slots_first_and_last() {
-    first_of_slot_.assign(program_.slots.size(), kNoTask);
-    last_of_slot_.assign(program_.slots.size(), kNoTask);
-    std::vector<std::uint64_t> first_time(program_.slots.size()), last_time(program_.slots.size());
-    for (const Buffer& buffer : program_.buffers) {
-      if (buffer.slot == Buffer::kNoSlot) {
-        continue;
-      }
-      const std::uint32_t alloc = index(buffer.alloc), free = index(buffer.free);
-      if (first_of_slot_[buffer.slot] == kNoTask || times_.start[alloc] < first_time[buffer.slot]) {
-        first_of_slot_[buffer.slot] = alloc;
-        first_time[buffer.slot] = times_.start[alloc];
-      }
-      if (last_of_slot_[buffer.slot] == kNoTask || times_.end[free] > last_time[buffer.slot]) {
-        last_of_slot_[buffer.slot] = free;
-        last_time[buffer.slot] = times_.end[free];
-      }
-    }
-  }
-
   void store() {
     program_.waits.reserve(waits_.size());
     program_.access.reserve(program_.access.size() + lifetimes_.frees.size());
@@ -256,9 +236,9 @@ class Synchroniser {
     }
   }
 
-  static constexpr std::uint32_t kNoTask = 0xffffffff;
   static constexpr std::uint64_t kPeriod = std::uint64_t{1} << 62;
 
+  const Plan& plan_;
   Program& program_;
   const TaskTimes& times_;
   std::vector<std::uint32_t> timeline_;  // tasks by start
@@ -269,13 +249,13 @@ class Synchroniser {
   // is read.
   std::unique_ptr<std::uint32_t[]> clocks_;
   std::vector<std::uint32_t> last_access_;  // by buffer: writers by stream, then readers by stream
-  std::vector<std::uint32_t> need_, first_of_slot_, last_of_slot_;
+  std::vector<std::uint32_t> need_;
 };
 
 }  // namespace
 
-void synchronise(Program& program, const TaskTimes& times) {
-  Synchroniser(program, times).run();
+void synchronise(const Plan& plan, Program& program, const TaskTimes& times) {
+  Synchroniser(plan, program, times).run();
 }
 
 }  // namespace piper

@@ -1,8 +1,8 @@
-// Frees, slots and waits, from the order of tasks and what they access; one program at a time,
-// since waits never cross ranks.
+// Frees, offsets in the arena and waits, from the order of tasks and what they access; one program
+// at a time, since waits never cross ranks.
 //
-// A buffer is freed by the first compute task that is after all its users on the timeline; received
-// values and gathered parameters reuse slots that are free on it. Both add waits only from
+// A buffer is freed by the first compute task that is after all its users on the timeline; what
+// goes into the arena reuses bytes that are free on it. Both add waits only from
 // earlier to later on a timeline that is a valid execution, so they can never make a deadlock. Then
 // each task waits, on each other stream, for the last task it depends on, unless an earlier wait
 // implies it; two periods are looked at, so that what one step leaves behind is waited for by the
@@ -24,6 +24,7 @@ struct TaskTimes {
   std::vector<TaskId> before;
 };
 
-void synchronise(Program& program, const TaskTimes& times);
+// `plan` has the micro-batches and rows.
+void synchronise(const Plan& plan, Program& program, const TaskTimes& times);
 
 }  // namespace piper

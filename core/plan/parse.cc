@@ -213,7 +213,10 @@ class PlanParser {
     list("ranks", program.ranks);
     list("buckets", program.buckets);
     in_.end_of_line();
-    lines("slot", program.slots, [&](Slot& slot) { slot.bytes = in_.affine(); });
+    if (in_.accept("arena")) {
+      program.arena_bytes = in_.integer();
+      in_.end_of_line();
+    }
     lines("buffer", program.buffers, [&](Buffer& item) { buffer(item); });
     while (in_.ok() && in_.accept("stream")) {
       in_.item("stream", program.streams.size());
@@ -256,7 +259,9 @@ class PlanParser {
     buffer.bytes = in_.affine();
     keyword("from", buffer.alloc);
     keyword("to", buffer.free);
-    sigil('s', buffer.slot);
+    if (in_.accept("at")) {
+      buffer.offset = in_.integer();
+    }
   }
 
   Range buffers(std::string_view word, Program& program) {

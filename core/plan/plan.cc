@@ -48,4 +48,11 @@ Rows rows_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
                   microbatch);
 }
 
+std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
+                      const Buffer& buffer) {
+  return buffer.bytes.per_row == 0
+             ? buffer.bytes.fixed  // chains of a bucket count on `microbatch`
+             : buffer.bytes.at(rows_of(plan, program, coordinate, buffer.microbatch).count);
+}
+
 }  // namespace piper

@@ -181,20 +181,16 @@ struct Buffer {
   TaskId alloc =
       none<TaskId>();  // allocated at the start of this task; none: lives as long as the job
   TaskId free = none<TaskId>();  // freed at the end of this task, which is after every other user
-  std::uint32_t slot =
-      kNoSlot;  // received values have a slot of the arena; kNoSlot: from the allocator
-  static constexpr std::uint32_t kNoSlot = 0xffffffff;
+  // Where it begins in the program's arena; kNoOffset: it comes from the allocator, or lives as
+  // long as the job. It ends after what its micro-batch takes on coordinate 0, which is the most.
+  std::int64_t offset = kNoOffset;
+  static constexpr std::int64_t kNoOffset = -1;
 
   bool persistent() const { return !valid(alloc); }
+  bool in_arena() const { return offset != kNoOffset; }
   bool operator==(const Buffer&) const = default;
 };
 std::string_view to_string(Buffer::Kind kind);
-
-// Reusable storage for received values: equal sizes share; its users are ordered by the plan.
-struct Slot {
-  Affine bytes;
-  bool operator==(const Slot&) const = default;
-};
 
 // Wait for the event that `task` of the same program records; `previous`: the record of the period
 // before (no wait in the first one).
@@ -203,6 +199,8 @@ struct Wait {
   bool previous = false;
   bool operator==(const Wait&) const = default;
 };
+
+inline constexpr std::int64_t kArenaAlignment = 64;
 
 struct Range {
   std::uint32_t begin = 0, count = 0;
@@ -242,7 +240,9 @@ struct Program {
   std::vector<Stream> streams;
   std::vector<Task> tasks;
   std::vector<Buffer> buffers;
-  std::vector<Slot> slots;
+  // One block of memory for received values, gathered parameters and full gradients: buffers at
+  // overlapping offsets are used one after another. Offsets are multiples of kArenaAlignment.
+  std::int64_t arena_bytes = 0;
   std::vector<Wait> waits;        // pool
   std::vector<BufferId> access;   // pool of reads, writes and frees
   std::vector<BucketId> buckets;  // that live here, ascending
@@ -312,6 +312,10 @@ Rows cut_rows(Rows whole, std::uint32_t parts, std::uint32_t part);
 // Rows of micro-batch `microbatch` on coordinate `coordinate` of `program`.
 Rows rows_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
              std::uint32_t microbatch);
+
+// What a buffer takes on coordinate `coordinate`.
+std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
+                      const Buffer& buffer);
 
 // What bytes of a rank are for. Values and their gradients, and what autograd keeps, are
 // activations; received values and what is being sent are among them too, unless a slot of the

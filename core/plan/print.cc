@@ -153,8 +153,8 @@ class PlanPrinter {
     list(" ranks (", program.ranks);
     list(" buckets (", program.buckets);
     out_ << '\n';
-    for (std::size_t i = 0; i < program.slots.size(); ++i) {
-      out_ << "  slot " << number(i) << ' ' << program.slots[i].bytes << '\n';
+    if (program.arena_bytes != 0) {
+      out_ << "  arena " << program.arena_bytes << '\n';
     }
     for (std::size_t i = 0; i < program.buffers.size(); ++i) {
       buffer(number(i), program.buffers[i]);
@@ -199,8 +199,8 @@ class PlanPrinter {
     out_ << buffer.bytes;
     sigil(" from ", buffer.alloc);
     sigil(" to ", buffer.free);
-    if (buffer.slot != Buffer::kNoSlot) {
-      out_ << " s" << buffer.slot;
+    if (buffer.in_arena()) {
+      out_ << " at " << buffer.offset;
     }
     out_ << '\n';
   }

@@ -10,13 +10,13 @@
 //     communicator 0 point_to_point "send 0>1" 0 > 1
 //     communicator 1 collective "scalar" ranks (0, 1)
 //     program 0 ranks (0) buckets (0)
-//       slot 0 32r
+//       arena 256
 //       buffer 0 parameter b0 16384
-//       buffer 1 activation m0 %3 32r from 1 to 9
+//       buffer 1 activation m0 %3 32r from 1 to 9 at 128
 //       stream 0 compute "compute"
 //         0 forward         n4 c0 m0          wait 3 ^7  read 0  write 1  free 2  records
 //
-// n = node, c = chunk, m = micro-batch, % = value, b = bucket, s = slot; numbers after wait are
+// n = node, c = chunk, m = micro-batch, % = value, b = bucket; numbers after wait are
 // tasks of the program (^: of the period before), those after read, write and free its buffers; `r`
 // is the rows of the micro-batch.
 //

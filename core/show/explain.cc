@@ -335,7 +335,7 @@ class Explainer {
   void waits() {
     for (const Wait& wait : program_.waits_of(task_)) {
       line("waits for", name(wait.task) + (wait.previous ? " of the step before: " : ": ") +
-                            wait_reason(program_, history_.dag(), model_, id_, wait));
+                            wait_reason(plan_, program_, history_.dag(), model_, id_, wait));
     }
     if (task_.waits.count == 0) {
       line("waits for", "nothing but the task before it on its stream");
@@ -346,8 +346,9 @@ class Explainer {
     for (std::uint32_t t = 0; t < program_.tasks.size(); ++t) {
       for (const Wait& wait : program_.waits_of(program_.tasks[t])) {
         if (wait.task == id_) {
-          line("waited for by", name(TaskId{t}) + (wait.previous ? " of the next step: " : ": ") +
-                                    wait_reason(program_, history_.dag(), model_, TaskId{t}, wait));
+          line("waited for by",
+               name(TaskId{t}) + (wait.previous ? " of the next step: " : ": ") +
+                   wait_reason(plan_, program_, history_.dag(), model_, TaskId{t}, wait));
         }
       }
     }
@@ -369,7 +370,7 @@ class Explainer {
   std::string described(BufferId id) const {
     const Buffer& buffer = program_.buffer(id);
     return buffer_text(buffer) + ", " + bytes_text(buffer.bytes) +
-           (buffer.slot != Buffer::kNoSlot ? " in slot " + std::to_string(buffer.slot) : "");
+           (buffer.in_arena() ? " at " + std::to_string(buffer.offset) + " of the arena" : "");
   }
 
   const Plan& plan_;

@@ -145,8 +145,7 @@ class PlanJson {
     // The first rank has as many rows as any other.
     out_.field("peak_bytes", std::max(peak_bytes(plan_, model_, id, 0),
                                       last == 0 ? 0 : peak_bytes(plan_, model_, id, last)));
-    table("slots", program.slots.size(),
-          [&](std::uint32_t slot) { affine("bytes", program.slots[slot].bytes); });
+    out_.field("arena_bytes", program.arena_bytes);
     table("buffers", program.buffers.size(),
           [&](std::uint32_t buffer) { this->buffer(program.buffers[buffer]); });
     table("streams", program.streams.size(), [&](std::uint32_t s) {
@@ -174,8 +173,8 @@ class PlanJson {
     affine("bytes", buffer.bytes);
     number("alloc", buffer.alloc);
     number("free", buffer.free);
-    if (buffer.slot != Buffer::kNoSlot) {
-      out_.field("slot", buffer.slot);
+    if (buffer.in_arena()) {
+      out_.field("offset", buffer.offset);
     }
   }
 

@@ -13,6 +13,13 @@ bool holds(std::span<const BufferId> buffers, BufferId wanted) {
   return std::find(buffers.begin(), buffers.end(), wanted) != buffers.end();
 }
 
+bool share_bytes(const Plan& plan, const Program& program, BufferId a, BufferId b) {
+  const Buffer &one = program.buffer(a), &other = program.buffer(b);
+  return one.in_arena() && other.in_arena() &&
+         one.offset < other.offset + bytes_of(plan, program, 0, other) &&
+         other.offset < one.offset + bytes_of(plan, program, 0, one);
+}
+
 }  // namespace
 
 std::string buffer_text(const Buffer& buffer) {
@@ -34,8 +41,8 @@ std::string buffer_text(const Buffer& buffer) {
   return text;
 }
 
-std::string wait_reason(const Program& program, const Dag& dag, const ModelGraph& model,
-                        TaskId waiter_id, const Wait& wait) {
+std::string wait_reason(const Plan& plan, const Program& program, const Dag& dag,
+                        const ModelGraph& model, TaskId waiter_id, const Wait& wait) {
   const Task &waiter = program.task(waiter_id), &awaited = program.task(wait.task);
   const auto reads = program.reads_of(waiter), writes = program.writes_of(waiter);
   const auto its_reads = program.reads_of(awaited), its_writes = program.writes_of(awaited);
@@ -60,13 +67,12 @@ std::string wait_reason(const Program& program, const Dag& dag, const ModelGraph
     } else if (holds(its_reads, buffer) || holds(its_writes, buffer)) {
       say("writes " + buffer_text(written) + ", which it uses");
     }
-    if (written.alloc != waiter_id || written.slot == Buffer::kNoSlot) {
+    if (written.alloc != waiter_id || !written.in_arena()) {
       continue;
     }
     for (const BufferId freed : program.frees_of(awaited)) {
-      if (freed != buffer && program.buffer(freed).slot == written.slot) {
-        say("reuses slot " + std::to_string(written.slot) + ", where it frees " +
-            buffer_text(program.buffer(freed)));
+      if (freed != buffer && share_bytes(plan, program, freed, buffer)) {
+        say("reuses bytes of the arena, where it frees " + buffer_text(program.buffer(freed)));
       }
     }
   }

@@ -8,10 +8,10 @@
 
 namespace piper {
 
-// `data %6`, `posted no earlier`, `reuses slot 1, which it frees`, ...: every reason that holds,
+// `data %6`, `posted no earlier`, `reuses bytes of the arena, ...`, ...: every reason that holds,
 // data first.
-std::string wait_reason(const Program& program, const Dag& dag, const ModelGraph& model,
-                        TaskId waiter, const Wait& wait);
+std::string wait_reason(const Plan& plan, const Program& program, const Dag& dag,
+                        const ModelGraph& model, TaskId waiter, const Wait& wait);
 
 std::string buffer_text(const Buffer& buffer);  // `activation %6 m3`
 

@@ -121,15 +121,13 @@ class Analyst {
     std::vector<Event> events;
     std::int64_t live = 0;
     const auto rows = [&](std::uint32_t m) { return rows_of(plan_, program, 0, m).count; };
-    for (const Slot& slot : program.slots) {
-      live += slot.bytes.at(rows(0));
-    }
+    live += program.arena_bytes;
     for (const Buffer& buffer : program.buffers) {
       const std::int64_t bytes =
           valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows(buffer.microbatch));
       if (buffer.persistent()) {
         live += bytes;
-      } else if (buffer.slot == Buffer::kNoSlot) {
+      } else if (!buffer.in_arena()) {
         events.push_back({run_.times[p][index(buffer.alloc)].begin, bytes});
         events.push_back({run_.times[p][index(buffer.free)].end, -bytes});
       }

@@ -50,9 +50,7 @@ class Memory {
       }
     }
     peak.bytes += persistent_;
-    for (const Slot& slot : program_.slots) {
-      of_kind(peak, MemoryKind::communication) += slot.bytes.at(rows_[0]);
-    }
+    of_kind(peak, MemoryKind::communication) += program_.arena_bytes;
     for (const Buffer& buffer : program_.buffers) {
       if (buffer.persistent()) {
         of_kind(peak, kind_of(buffer.kind)) += bytes_of(buffer);
@@ -121,7 +119,7 @@ class Memory {
       return static_cast<std::int64_t>(events / count) + (position < events % count ? 1 : 0);
     };
     for (const Buffer& buffer : program_.buffers) {
-      if (buffer.persistent() || buffer.slot != Buffer::kNoSlot) {
+      if (buffer.persistent() || buffer.in_arena()) {
         continue;
       }
       std::int64_t live = 0;
@@ -157,14 +155,12 @@ class Memory {
     for (std::uint32_t m = 0; m < plan_.microbatches; ++m) {
       rows_.push_back(rows_of(plan_, program_, coordinate_, m).count);
     }
-    for (const Slot& slot : program_.slots) {
-      persistent_ += slot.bytes.at(rows_[0]);
-    }
+    persistent_ += program_.arena_bytes;
     for (const Buffer& buffer : program_.buffers) {
       const std::int64_t bytes = bytes_of(buffer);
       if (buffer.persistent()) {
         persistent_ += bytes;
-      } else if (buffer.slot == Buffer::kNoSlot) {
+      } else if (!buffer.in_arena()) {
         allocs_[index(buffer.alloc)] += bytes;
         frees_[index(buffer.free)] += bytes;
       }

@@ -56,8 +56,9 @@ void check_accesses(Report& report, std::uint32_t program, const LocalOrder& ord
 void check_release(Report& report, std::uint32_t program, const LocalOrder& order,
                    const AccessIndex& accesses);
 
-// plan.slot: the users of a slot come one after another, in this period and the next, and fit.
-void check_slots(Report& report, std::uint32_t program, const LocalOrder& order);
+// plan.arena: buffers are inside the arena, and those that share bytes of it come one after
+// another, in this period and the next.
+void check_arena(Report& report, std::uint32_t program, const LocalOrder& order);
 
 // plan.unmatched_send and plan.channel_order.
 void check_channels(Report& report);

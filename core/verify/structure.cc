@@ -234,11 +234,13 @@ class Structure {
         buffer.microbatch >=
             (counts_chains(buffer.kind) ? program.tasks.size() : std::size_t{plan_.microbatches}) ||
         is_bad(buffer.alloc, program.tasks.size()) || is_bad(buffer.free, program.tasks.size()) ||
-        (buffer.slot != Buffer::kNoSlot && buffer.slot >= program.slots.size()) ||
         static_cast<std::size_t>(buffer.kind) >= kBufferNames.size()) {
       bad(name_ + ": buffer " + std::to_string(id) + " names something that is not there");
     } else if (buffer.bytes.per_row < 0 || buffer.bytes.fixed < 0) {
       bad(name_ + ": buffer " + std::to_string(id) + " has a negative size");
+    } else if (buffer.in_arena() && buffer.persistent()) {
+      bad(name_ + ": buffer " + std::to_string(id) +
+          " lives as long as the job, and has a place in the arena");
     }
   }
 

@@ -38,7 +38,7 @@ Status verify(const Plan& plan, const ModelGraph& model) {
     check_accesses(report, p, order, accesses);
     if (report.count() == errors) {
       check_release(report, p, order, accesses);
-      check_slots(report, p, order);
+      check_arena(report, p, order);
     }
   }
   if (report.ok()) {

@@ -10,7 +10,7 @@
 namespace piper {
 
 // The rules (codes): plan.form, plan.cycle, plan.missing_wait, plan.unmatched_send,
-// plan.channel_order, plan.collective_order, plan.deadlock, plan.race, plan.release, plan.slot,
+// plan.channel_order, plan.collective_order, plan.deadlock, plan.race, plan.release, plan.arena,
 // plan.reduction, plan.update, plan.materialised. Looks at two consecutive periods. Deterministic:
 // the same plan gives the same text.
 Status verify(const Plan& plan, const ModelGraph& model);

@@ -31,7 +31,6 @@ namespace {
 struct PlanState {
   std::vector<Communication> communications;         // by CommId
   std::vector<std::vector<Cell>> cells;              // by rank and BufferId
-  std::vector<std::vector<at::Tensor>> slots;        // by rank
   std::unique_ptr<Executor> executor;                // null: the job has no such plan
   std::uint32_t reporter = 0;                        // a rank that knows the loss and the norm
   std::vector<std::vector<Simulation::Span>> times;  // of the period that runs, where asked for
@@ -47,6 +46,7 @@ struct State {
   Outcome outcome{cancellation};
   Switches switches;
   std::vector<std::unique_ptr<Rank>> ranks;
+  std::vector<at::Tensor> arenas;  // by rank
   std::unique_ptr<Device> device;
   PlanState train, evaluate;
   std::unique_ptr<Workers> workers;
@@ -81,26 +81,16 @@ std::vector<Communication> make_communications(const Plan& plan, const EmulateCo
   return result;
 }
 
-// Storage for what the plan gives a slot, for the largest micro-batch of the rank.
-std::vector<at::Tensor> make_slots(const Plan& plan, const Rank& rank,
-                                   const std::vector<at::Tensor>& spare) {
-  const Plan::Seat seat = plan.seat(rank.number);
-  const Program& program = plan.programs[seat.program];
-  std::vector<std::int64_t> bytes(program.slots.size(), 0);
-  for (const Buffer& buffer : program.buffers) {
-    if (buffer.slot != Buffer::kNoSlot) {
-      bytes[buffer.slot] =
-          std::max(bytes[buffer.slot], bytes_of(plan, program, seat.coordinate, buffer));
+// The arena of a rank, which both plans use: one after the other.
+at::Tensor make_arena(const Plans& plans, const Rank& rank) {
+  std::int64_t bytes = 0;
+  for (const Plan* const plan : {&plans.train, &plans.evaluate}) {
+    if (!plan->programs.empty()) {
+      bytes = std::max(bytes, plan->programs[plan->seat(rank.number).program].arena_bytes);
     }
   }
   const Charge charge(rank.account.get(), Holding::received);
-  std::vector<at::Tensor> slots;
-  for (const std::int64_t size : bytes) {
-    const std::size_t i = slots.size();
-    slots.push_back(i < spare.size() && spare[i].numel() >= size ? spare[i]
-                                                                 : at::empty({size}, at::kByte));
-  }
-  return slots;
+  return at::empty({bytes}, at::kByte);
 }
 
 Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& made,
@@ -118,7 +108,7 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                     seat.coordinate,
                     *state.ranks[rank],
                     made.cells[rank],
-                    made.slots[rank],
+                    state.arenas[rank],
                     made.communications,
                     state.switches,
                     made.moved[rank][bodies.size()]};
@@ -141,10 +131,6 @@ Status prepare(State& state, const Plan& plan, PlanState& made) {
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     const Program& program = plan.programs[plan.seat(rank).program];
     made.cells[rank] = std::vector<Cell>(program.buffers.size());
-    // The plans take turns, and use the same memory where it is large enough.
-    const std::vector<std::vector<at::Tensor>>& others = state.train.slots;
-    made.slots.push_back(make_slots(
-        plan, *state.ranks[rank], rank < others.size() ? others[rank] : std::vector<at::Tensor>()));
     made.moved.emplace_back(program.tasks.size(), 0);
     PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, rank));
     all.push_back(std::move(bodies));
@@ -209,6 +195,7 @@ class LocalEngine final : public Engine {
       PIPER_TRY(compare(state.job.model, rank->model.graph));
       place_parameters(main, *rank);
       state.ranks.push_back(std::move(rank));
+      state.arenas.push_back(make_arena(plans, *state.ranks.back()));
     }
     initialise_parameters(state.ranks, state.job.config.training.seed);
 

@@ -85,11 +85,11 @@ class BackwardBase : public ReleasingTask {
     saved_->loss.reset();
   }
 
-  // A view of a received gradient would change when the slot is used again.
-  at::Tensor outlive_slots(at::Tensor gradient) const {
+  // A view of a received gradient would change when its place in the arena is used again.
+  at::Tensor outlive_arena(at::Tensor gradient) const {
     for (const Root& root : roots_) {
       for (const Cell* const received : root.gradients) {
-        if (received->in_slot && gradient.is_alias_of(received->tensor)) {
+        if (received->in_arena && gradient.is_alias_of(received->tensor)) {
           return gradient.clone();
         }
       }
@@ -99,7 +99,7 @@ class BackwardBase : public ReleasingTask {
 
   void give(Cell& cell, at::Tensor gradient, const at::Tensor& leaf) const {
     cell.tensor =
-        gradient.defined() ? outlive_slots(std::move(gradient)) : at::zeros_like(leaf.detach());
+        gradient.defined() ? outlive_arena(std::move(gradient)) : at::zeros_like(leaf.detach());
   }
 
   void drop() {
@@ -166,7 +166,7 @@ class BackwardInputTask final : public BackwardBase {
     Tensors gradients = backward_input(edges_, gradients_, leaves, saved_->rest, saved_->ends);
     saved_->ends.clear();
     for (at::Tensor& gradient : saved_->rest.gradients) {
-      gradient = outlive_slots(std::move(gradient));
+      gradient = outlive_arena(std::move(gradient));
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       give(*wanted_[i].cell, std::move(gradients[i]), saved_->inputs[wanted_[i].position]);

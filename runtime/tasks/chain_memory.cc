@@ -18,10 +18,10 @@ ChainMemory::ChainMemory(const Site& site) {
     const Buffer& buffer = site.program.buffer(id);
     if (buffer.kind == Buffer::Kind::full_gradient) {
       Cell* const cell = site.cell(id);
-      cell->lent = site.bucket(buffer.bucket).full_gradient.get();
-      PIPER_CHECK(cell->lent != nullptr, "a gradient is reduced of which the rank keeps the whole");
+      LentStorage* const lent = site.bucket(buffer.bucket).full_gradient.get();
+      PIPER_CHECK(lent != nullptr, "a gradient is reduced of which the rank keeps the whole");
       const bool first = site.program.tasks.data() + index(buffer.alloc) == &site.task;
-      gradients_.push_back({cell, site.memory(id), first});
+      gradients_.push_back({cell, lent, site.memory(id), first});
     }
   }
 }
@@ -35,7 +35,7 @@ void ChainMemory::enter() const {
       gradient.cell->tensor = gradient.memory.take(Holding::gradient);
       gradient.cell->tensor.zero_();
     }
-    gradient.cell->lent->lend(gradient.cell->tensor);
+    gradient.lent->lend(gradient.cell->tensor);
   }
 }
 

@@ -7,8 +7,10 @@
 //   after:  the model's parameters are in `gathered`; their gradients add to `full_gradient`, which
 //           is zero where this computation is the chain's first
 //
-// Buffers that other buckets do without are not there, so this looks at no policy. What the plan
-// frees takes the memory back (Cell::clear).
+// Buffers that other buckets do without are not there, so this looks at no policy. A gathered
+// bucket takes its memory back when the plan frees it (Cell::clear); a reduce-scatter frees a full
+// gradient beside computations of the next chain, which have lent its storage other memory by then
+// or will.
 #pragma once
 
 #include <vector>
@@ -27,6 +29,7 @@ class ChainMemory {
  private:
   struct Gradient {
     Cell* cell;
+    LentStorage* lent;
     Memory memory;
     bool first;  // of its chain
   };

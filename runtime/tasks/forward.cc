@@ -245,9 +245,9 @@ class ForwardTask final : public ReleasingTask {
       return;
     }
     output.cell->tensor = graph ? value.detach() : value;
-    // A view of a received value would change when the slot is used again.
+    // A view of a received value would change when its place in the arena is used again.
     for (const Input& input : inputs_) {
-      if (input.cell->in_slot && value.is_alias_of(input.cell->tensor)) {
+      if (input.cell->in_arena && value.is_alias_of(input.cell->tensor)) {
         output.cell->tensor = value.detach().clone();
       }
     }

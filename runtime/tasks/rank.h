@@ -41,8 +41,8 @@ struct Cell {
   at::Tensor tensor;  // input, activation, gradient, gathered, full_gradient
   Saved saved;
   double number = 0;            // loss_sum, token_count, grad_norm
-  bool in_slot = false;         // the tensor's memory will be used again by another buffer
-  LentStorage* lent = nullptr;  // gathered, full_gradient: what the tensor is lent to
+  bool in_arena = false;        // the tensor's memory will be used again by another buffer
+  LentStorage* lent = nullptr;  // gathered: what the tensor is lent to
 
   void clear() {
     if (lent != nullptr) {

@@ -14,16 +14,9 @@ Share group_of(const Communicator& communicator, std::uint32_t rank) {
   return {groups_of(communicator)[seat.group], seat.place};
 }
 
-std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
-                      const Buffer& buffer) {
-  return buffer.bytes.per_row == 0
-             ? buffer.bytes.fixed
-             : buffer.bytes.at(rows_of(plan, program, coordinate, buffer.microbatch).count);
-}
-
 at::Tensor Memory::take(Holding holding) const {
-  if (slot.defined()) {
-    return slot;
+  if (place.defined()) {
+    return place;
   }
   const Charge charge(holding);
   return at::empty({elements}, dtype);
@@ -71,9 +64,9 @@ Memory Site::memory(BufferId id) const {
                           : plan.buckets[index(buffer.bucket)].dtype;
   const std::int64_t bytes = bytes_of(plan, program, coordinate, buffer);
   Memory memory{{}, bytes / size_of(dtype), to_torch(dtype)};
-  if (buffer.slot != Buffer::kNoSlot) {
-    PIPER_CHECK(bytes <= slots[buffer.slot].numel(), "a buffer is larger than its slot");
-    memory.slot = slots[buffer.slot].narrow(0, 0, bytes).view(memory.dtype);
+  if (buffer.in_arena()) {
+    // With a version of its own: a write to another place is none to what autograd saved of this.
+    memory.place = arena.narrow(0, buffer.offset, bytes).view(memory.dtype).variable_data();
   }
   return memory;
 }

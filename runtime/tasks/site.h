@@ -19,11 +19,11 @@ Share group_of(const Communicator& communicator, std::uint32_t rank);
 
 // Where the contents of a buffer lie.
 struct Memory {
-  at::Tensor slot;  // flat, of their type and size; undefined: the plan gives it none
+  at::Tensor place;  // in the arena, flat, of their type and size; undefined: the plan gives none
   std::int64_t elements = 0;
   at::ScalarType dtype = at::kFloat;
 
-  // The slot, or new memory, charged to `holding`. Flat.
+  // The place, or new memory, charged to `holding`. Flat.
   at::Tensor take(Holding holding) const;
 };
 
@@ -34,8 +34,8 @@ struct Site {
   const Task& task;
   std::uint32_t coordinate;  // of the rank in the program
   Rank& rank;
-  std::vector<Cell>& cells;              // by BufferId
-  const std::vector<at::Tensor>& slots;  // of bytes
+  std::vector<Cell>& cells;  // by BufferId
+  const at::Tensor& arena;   // of bytes
   const std::vector<Communication>& communications;
   const Switches& switches;
   std::int64_t& moved;  // bytes that the task has moved in this period between ranks
@@ -62,10 +62,6 @@ struct Site {
 
   Memory memory(BufferId id) const;
 };
-
-// Bytes of a buffer on a rank.
-std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t coordinate,
-                      const Buffer& buffer);
 
 // A task whose buffers end with it as the plan says.
 class ReleasingTask : public TaskBody {

@@ -2,7 +2,7 @@
 // another.
 //
 //   before: the sender's buffer has the value
-//   after:  the receiver's has a copy, in its slot of the arena where the plan gives it one
+//   after:  the receiver's has a copy, in the arena where the plan gives it a place there
 #pragma once
 
 #include "runtime/tasks/site.h"

@@ -219,19 +219,27 @@ void add_lifetimes(Broken& broken) {
     program[program.find(Op::update)].frees.push_back(
         BufferId{find_buffer(program.program(), Kind::parameter)});
   });
-  broken.add("two received values share a slot", "plan.slot", PipelineShape{}, [](Plan& plan) {
-    Program& program = plan.programs[1];
-    program.buffers[find_buffer(program, Kind::activation, 1)].slot =
-        program.buffers[find_buffer(program, Kind::activation, 0)].slot;
-  });
-  broken.add("the next step does not wait for a slot", "plan.slot", PipelineShape{},
+  broken.add("two received values share bytes of the arena", "plan.arena", PipelineShape{},
+             [](Plan& plan) {
+               Program& program = plan.programs[1];
+               program.buffers[find_buffer(program, Kind::activation, 1)].offset =
+                   program.buffers[find_buffer(program, Kind::activation, 0)].offset + 64;
+             });
+  broken.add("the next step does not wait for bytes of the arena", "plan.arena", PipelineShape{},
              [](Plan& plan) {
                ProgramEdit program(plan, 0);
                std::erase_if(program[program.find(Op::recv, 0)].waits,
                              [](const Wait& wait) { return wait.previous; });
              });
-  broken.add("a slot is too small", "plan.slot", PipelineShape{}, [](Plan& plan) {
-    plan.programs[1].slots[0].bytes = {64, 0};
+  broken.add("the arena is too small", "plan.arena", PipelineShape{},
+             [](Plan& plan) { plan.programs[1].arena_bytes = 64; });
+  broken.add("a place in the arena is not aligned", "plan.arena", PipelineShape{}, [](Plan& plan) {
+    Program& program = plan.programs[1];
+    program.buffers[find_buffer(program, Kind::activation, 0)].offset += 32;
+  });
+  broken.add("a parameter has a place in the arena", "plan.form", PipelineShape{}, [](Plan& plan) {
+    Program& program = plan.programs[1];
+    program.buffers[find_buffer(program, Kind::parameter)].offset = 0;
   });
 }
 

@@ -137,10 +137,8 @@ MemoryCut cut_memory(const Plan& plan, const ModelGraph& model, std::uint32_t pr
   MemoryCut cut;
   std::int64_t kept = 0;
   std::vector<std::int64_t> starts(program.tasks.size(), 0), ends = starts;
-  std::vector<std::int64_t> slot_starts = starts, slot_ends = starts;
-  for (const Slot& slot : program.slots) {
-    cut.slots += slot.bytes.at(rows(0));
-  }
+  std::vector<std::int64_t> arena_starts = starts, arena_ends = starts;
+  cut.arena = program.arena_bytes;
   for (const Buffer& buffer : program.buffers) {
     const std::int64_t bytes =
         valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows(buffer.microbatch));
@@ -148,9 +146,15 @@ MemoryCut cut_memory(const Plan& plan, const ModelGraph& model, std::uint32_t pr
       kept += bytes;
       continue;
     }
-    const bool has_slot = buffer.slot != Buffer::kNoSlot;
-    (has_slot ? slot_starts : starts)[index(buffer.alloc)] += bytes;
-    (has_slot ? slot_ends : ends)[index(buffer.free)] += bytes;
+    if (buffer.in_arena()) {
+      const std::int64_t rounded =
+          (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+      arena_starts[index(buffer.alloc)] += rounded;
+      arena_ends[index(buffer.free)] += rounded;
+    } else {
+      starts[index(buffer.alloc)] += bytes;
+      ends[index(buffer.free)] += bytes;
+    }
   }
   ChunkMemory chunks(plan, model);
   for (std::size_t t = 0; t < program.tasks.size(); ++t) {
@@ -160,13 +164,13 @@ MemoryCut cut_memory(const Plan& plan, const ModelGraph& model, std::uint32_t pr
     ends[t] += memory.running - memory.after;
   }
   Closure closure(program);
-  cut.peak = kept + cut.slots + closure.run(starts, ends);
-  cut.served = closure.run(slot_starts, slot_ends);
+  cut.peak = kept + cut.arena + closure.run(starts, ends);
+  cut.served = closure.run(arena_starts, arena_ends);
   for (std::size_t t = 0; t < program.tasks.size(); ++t) {
-    starts[t] += slot_starts[t];
-    ends[t] += slot_ends[t];
+    starts[t] += arena_starts[t];
+    ends[t] += arena_ends[t];
   }
-  cut.peak_without_slots = kept + closure.run(starts, ends);
+  cut.peak_without_arena = kept + closure.run(starts, ends);
   return cut;
 }
 

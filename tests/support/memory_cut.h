@@ -15,11 +15,11 @@
 namespace piper::test {
 
 struct MemoryCut {
-  std::int64_t peak = 0;   // with all slots and what lives as long as the job
-  std::int64_t slots = 0;  // bytes of all slots
-  // The most bytes of buffers that have a slot, in any state; and the peak if their bytes were
-  // counted only while they are live.
-  std::int64_t served = 0, peak_without_slots = 0;
+  std::int64_t peak = 0;   // with the whole arena and what lives as long as the job
+  std::int64_t arena = 0;  // its bytes
+  // The most bytes of buffers in the arena, in any state; and the peak if their bytes were counted
+  // only while they are live. Each rounded up to the arena's alignment.
+  std::int64_t served = 0, peak_without_arena = 0;
 };
 MemoryCut cut_memory(const Plan& plan, const ModelGraph& model, std::uint32_t program,
                      std::uint32_t coordinate);

@@ -32,7 +32,7 @@ struct Place {
   std::vector<Stream::Kind> kinds;
   std::vector<std::vector<Draft>> streams;
   std::vector<Buffer> buffers;
-  std::vector<Slot> slots;
+  std::int64_t arena = 0;
   std::map<BufferKey, BufferId> known;
 
   std::uint32_t stream(const std::string& name, Stream::Kind kind) {
@@ -99,7 +99,7 @@ class Pipeline {
       add_waits(p);
       add_frees(p);
     }
-    add_slots();
+    add_arena();
     for (std::uint32_t p = 0; p < places_.size(); ++p) {
       emit(p);
     }
@@ -584,9 +584,9 @@ class Pipeline {
     }
   }
 
-  // Message i of a channel has slot i modulo their number, and waits for the one that had it
+  // Message i of a channel has place i modulo their number, and waits for the one that had it
   // before.
-  void add_slots() {
+  void add_arena() {
     for (std::uint32_t p = 0; p < places_.size(); ++p) {
       Place& place = places_[p];
       for (std::vector<Draft>& stream : place.streams) {
@@ -594,20 +594,23 @@ class Pipeline {
           continue;
         }
         const auto count = static_cast<std::uint32_t>(stream.size());
-        const std::uint32_t slots =
-            shape_.folded ? count : std::min(count, shape_.stages + shape_.spare_slots);
-        const auto first = static_cast<std::uint32_t>(place.slots.size());
-        for (std::uint32_t i = 0; i < slots; ++i) {
-          place.slots.push_back({stream[0].task.bytes});
-        }
+        const std::uint32_t places =
+            shape_.folded ? count : std::min(count, shape_.stages + shape_.spare_places);
+        // Of the largest micro-batch.
+        const Rows own = cut_rows({0, plan().global_rows}, shape_.replicas, 0);
+        const std::int64_t most = cut_rows(own, shape_.microbatches, 0).count;
+        const std::int64_t bytes = (stream[0].task.bytes.at(most) + kArenaAlignment - 1) /
+                                   kArenaAlignment * kArenaAlignment;
         for (std::uint32_t i = 0; i < count; ++i) {
           const BufferId buffer = stream[i].uses.writes[0];
-          place.buffers[index(buffer)].slot = first + i % slots;
-          const bool is_first = i < slots;
-          const std::uint32_t before = is_first ? i + (count - 1 - i) / slots * slots : i - slots;
+          place.buffers[index(buffer)].offset = place.arena + i % places * bytes;
+          const bool is_first = i < places;
+          const std::uint32_t before =
+              is_first ? i + (count - 1 - i) / places * places : i - places;
           const TaskRef freed = freed_.at({p, index(stream[before].uses.writes[0])});
           (is_first ? stream[i].uses.previous : stream[i].uses.waits).push_back(freed);
         }
+        place.arena += places * bytes;
       }
     }
   }
@@ -621,9 +624,7 @@ class Pipeline {
         program.holds(BucketId{b});
       }
     }
-    for (const Slot& slot : place.slots) {
-      program.slot(slot.bytes);
-    }
+    program.arena(place.arena);
     for (const Buffer& buffer : place.buffers) {
       program.buffer(buffer);
     }

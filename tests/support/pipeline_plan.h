@@ -25,7 +25,7 @@ struct PipelineShape {
   // loss_report runs on the stream of grad_norm, after it; on its communicator, or on one of its
   // own.
   enum class Report : std::uint8_t { compute, scalar, scalar_apart } report = Report::compute;
-  std::uint32_t spare_slots = 1;  // more than a channel needs at least
+  std::uint32_t spare_places = 1;  // more than a channel needs at least
 };
 
 struct PipelineCase {

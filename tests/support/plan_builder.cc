@@ -27,11 +27,6 @@ void ProgramBuilder::waits(TaskRef task, TaskRef for_task) {
   drafts_[task.stream][task.position].uses.waits.push_back(for_task);
 }
 
-std::uint32_t ProgramBuilder::slot(Affine bytes) {
-  program_.slots.push_back({bytes});
-  return static_cast<std::uint32_t>(program_.slots.size() - 1);
-}
-
 Program ProgramBuilder::build() const {
   Program program = program_;
   std::vector<std::uint32_t> first(drafts_.size());

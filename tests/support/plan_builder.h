@@ -40,7 +40,7 @@ class ProgramBuilder {
   TaskRef task(StreamId stream, Task task, Uses uses = {});
   void waits(TaskRef task, TaskRef for_task);
   void holds(BucketId bucket) { program_.buckets.push_back(bucket); }
-  std::uint32_t slot(Affine bytes);
+  void arena(std::int64_t bytes) { program_.arena_bytes = bytes; }
 
   Program build() const;
 

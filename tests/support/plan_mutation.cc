@@ -240,6 +240,23 @@ std::vector<MutationKind> doings() {
   };
 }
 
+// Gives a buffer of the arena another place; `last` is the highest where it fits.
+Change moves_in_arena(std::function<void(Program&, Buffer&, std::int64_t last)> move) {
+  return [move = std::move(move)](Plan& plan, std::uint32_t i) {
+    for (Program& program : plan.programs) {
+      for (Buffer& buffer : program.buffers) {
+        if (!buffer.in_arena() || i-- > 0) {
+          continue;
+        }
+        const std::int64_t last = program.arena_bytes - bytes_of(plan, program, 0, buffer);
+        move(program, buffer, last / kArenaAlignment * kArenaAlignment);
+        return true;
+      }
+    }
+    return false;
+  };
+}
+
 std::vector<MutationKind> buffers() {
   using Kind = Buffer::Kind;
   const auto is_value = [](Kind kind) { return kind <= Kind::gradient || kind >= Kind::routed; };
@@ -255,21 +272,18 @@ std::vector<MutationKind> buffers() {
             [](Plan&, ProgramEdit& edit, std::uint32_t t, std::size_t item) {
               edit[t].frees.erase(edit[t].frees.begin() + static_cast<std::ptrdiff_t>(item));
             })},
-      {"share a slot",
-       [](Plan& plan, std::uint32_t i) {
-         for (Program& program : plan.programs) {
-           if (i >= program.buffers.size()) {
-             i -= static_cast<std::uint32_t>(program.buffers.size());
-             continue;
-           }
-           std::uint32_t& slot = program.buffers[i].slot;
-           slot = slot == Buffer::kNoSlot
-                      ? slot
-                      : static_cast<std::uint32_t>((slot + 1) % program.slots.size());
-           return true;
-         }
-         return false;
-       }},
+      {"move up in the arena", moves_in_arena([](Program&, Buffer& buffer, std::int64_t last) {
+         buffer.offset =
+             buffer.offset + kArenaAlignment <= last ? buffer.offset + kArenaAlignment : 0;
+       })},
+      {"take a place of the arena that is taken",
+       moves_in_arena([](Program& program, Buffer& buffer, std::int64_t last) {
+         auto other = &buffer - program.buffers.data();
+         do {
+           other = (other + 1) % std::ssize(program.buffers);
+         } while (!program.buffers[static_cast<std::size_t>(other)].in_arena());
+         buffer.offset = std::min(last, program.buffers[static_cast<std::size_t>(other)].offset);
+       })},
       {"read another value", misreads(true, is_value)},
       {"write another value", misreads(false, is_value)},
       {"read another bucket", misreads(true, is_of_bucket)},

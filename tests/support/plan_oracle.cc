@@ -114,7 +114,8 @@ bool must_precede(Kind kind, bool gathers_in_place, const Task& a, bool a_writes
   }
 }
 
-std::string check_buffers(const Program& program, const std::vector<std::vector<bool>>& reaches) {
+std::string check_buffers(const Plan& plan, const Program& program,
+                          const std::vector<std::vector<bool>>& reaches) {
   struct Use {
     std::uint32_t task;
     bool writes;
@@ -174,22 +175,27 @@ std::string check_buffers(const Program& program, const std::vector<std::vector<
     if (!buffer.persistent() && !reaches[index(buffer.free)][tasks + index(buffer.alloc)]) {
       return "allocated again early";
     }
-    if (buffer.slot != Buffer::kNoSlot &&
-        (buffer.bytes.per_row > program.slots[buffer.slot].bytes.per_row ||
-         buffer.bytes.fixed > program.slots[buffer.slot].bytes.fixed)) {
-      return "slot too small";
+    if (!buffer.in_arena()) {
+      continue;
+    }
+    const auto end = [&](const Buffer& own) {
+      return own.offset + bytes_of(plan, program, 0, own);
+    };
+    if (buffer.offset < 0 || buffer.offset % kArenaAlignment != 0 ||
+        end(buffer) > program.arena_bytes) {
+      return "outside the arena";
     }
     for (std::uint32_t other = 0; other < program.buffers.size(); ++other) {
       const Buffer& second = program.buffers[other];
-      if (buffer.slot == Buffer::kNoSlot || second.slot != buffer.slot) {
+      if (!second.in_arena() || second.offset >= end(buffer) || buffer.offset >= end(second)) {
         continue;
       }
       if (!reaches[index(buffer.free)][tasks + index(second.alloc)]) {
-        return "slot in the next period";
+        return "arena in the next period";
       }
       if (other != b && !reaches[index(buffer.free)][index(second.alloc)] &&
           !reaches[index(second.free)][index(buffer.alloc)]) {
-        return "slot";
+        return "arena";
       }
     }
   }
@@ -265,7 +271,8 @@ std::string find_fault(const Plan& plan) {
     return "deadlock";
   }
   for (const Program& program : plan.programs) {
-    if (std::string fault = check_buffers(program, closure(local_graph(program))); !fault.empty()) {
+    if (std::string fault = check_buffers(plan, program, closure(local_graph(program)));
+        !fault.empty()) {
       return fault;
     }
   }
@@ -288,15 +295,13 @@ class StateSearch {
     free_.assign(tasks_, 0);
     extra_.assign(tasks_, 0);
     const auto rows = [&](std::uint32_t m) { return rows_of(plan, program, coordinate, m).count; };
-    for (const Slot& slot : program.slots) {
-      base_ += slot.bytes.at(rows(0));
-    }
+    base_ += program.arena_bytes;
     for (const Buffer& buffer : program.buffers) {
       const std::int64_t bytes =
           valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows(buffer.microbatch));
       if (buffer.persistent()) {
         base_ += bytes;
-      } else if (buffer.slot == Buffer::kNoSlot) {
+      } else if (!buffer.in_arena()) {
         alloc_[index(buffer.alloc)] += bytes;
         free_[index(buffer.free)] += bytes;
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <random>
+#include <set>
 
 #include "core/plan/chunk_memory.h"
 #include "tests/support/symbolic_state.h"
@@ -31,7 +32,7 @@ class Machine {
     lane_of_.resize(plan.world);
     live_.resize(plan.world, 0);
     bound_.resize(plan.world, 0);
-    slots_.resize(plan.world);
+    arenas_.resize(plan.world);
     for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
       const Program& program = plan.programs[p];
       for (std::uint32_t i = 0; i < program.ranks.size(); ++i) {
@@ -42,11 +43,7 @@ class Machine {
           lane.urgency = random_() % 4;
         }
         bound_[rank] = peak_bytes(plan, model, p, i);
-        slots_[rank].assign(program.slots.size(), false);
-        const std::int64_t rows = cut_of(p, i, 0).count;
-        for (const Slot& slot : program.slots) {
-          live_[rank] += slot.bytes.at(rows);
-        }
+        live_[rank] += program.arena_bytes;
         for (const Buffer& buffer : program.buffers) {
           live_[rank] += buffer.persistent() ? bytes_of(buffer, p, i) : 0;
         }
@@ -170,16 +167,21 @@ class Machine {
       cell = Cell{};
       cell.is_allocated = true;
       cell.is_written = buffer.kind == Buffer::Kind::full_gradient;  // a sum starts as zero
-      if (buffer.slot == Buffer::kNoSlot) {
-        live_[lane.rank] += bytes_of(buffer, lane.program, lane.coordinate);
-      } else if (slots_[lane.rank][buffer.slot]) {
-        return fail(lane, "takes slot " + std::to_string(buffer.slot) + ", which is in use");
-      } else if (buffer.bytes.per_row > own.slots[buffer.slot].bytes.per_row ||
-                 buffer.bytes.fixed > own.slots[buffer.slot].bytes.fixed) {
-        return fail(lane, "takes a slot that is too small");
-      } else {
-        slots_[lane.rank][buffer.slot] = true;
+      const std::int64_t bytes = bytes_of(buffer, lane.program, lane.coordinate);
+      if (!buffer.in_arena()) {
+        live_[lane.rank] += bytes;
+        continue;
       }
+      if (buffer.offset < 0 || buffer.offset + bytes > own.arena_bytes) {
+        return fail(lane, "takes bytes outside the arena");
+      }
+      for (const auto& [begin, end] : arenas_[lane.rank]) {
+        if (begin < buffer.offset + bytes && buffer.offset < end) {
+          return fail(lane, "takes bytes of the arena from " + std::to_string(buffer.offset) +
+                                ", which are in use");
+        }
+      }
+      arenas_[lane.rank].insert({buffer.offset, buffer.offset + bytes});
     }
     live_[lane.rank] += memory(lane).running;
     note_peak(lane);
@@ -305,10 +307,11 @@ class Machine {
         }
       }
       cell.is_allocated = cell.is_written = false;
-      if (buffer.slot == Buffer::kNoSlot) {
-        live_[lane.rank] -= bytes_of(buffer, lane.program, lane.coordinate);
+      const std::int64_t bytes = bytes_of(buffer, lane.program, lane.coordinate);
+      if (buffer.in_arena()) {
+        arenas_[lane.rank].erase({buffer.offset, buffer.offset + bytes});
       } else {
-        slots_[lane.rank][buffer.slot] = false;
+        live_[lane.rank] -= bytes;
       }
     }
   }
@@ -340,7 +343,7 @@ class Machine {
   std::vector<std::vector<std::uint32_t>> lane_of_;     // by rank and stream
   std::vector<std::vector<std::deque<Lane*>>> queues_;  // by communicator and rank: who is there
   std::vector<std::int64_t> live_, bound_;              // by rank
-  std::vector<std::vector<bool>> slots_;                // by rank: in use
+  std::vector<std::multiset<std::pair<std::int64_t, std::int64_t>>> arenas_;  // by rank: in use
   SymbolicRun result_;
 };
 

@@ -3,9 +3,9 @@
 // core/verify.
 //
 // What it finds: a task that uses a buffer that is not there or that another running task uses; two
-// buffers in one slot at once; more live bytes than peak_bytes() allows; members of a collective,
-// or ends of a message, that do not fit; ranks that are stuck when sends hold nothing; and any
-// difference between the state that is left and that of one device: parameters, optimizer,
+// buffers at one place of the arena at once; more live bytes than peak_bytes() allows; members of a
+// collective, or ends of a message, that do not fit; ranks that are stuck when sends hold nothing;
+// and any difference between the state that is left and that of one device: parameters, optimizer,
 // gradients, loss, token count and norm.
 #pragma once
 

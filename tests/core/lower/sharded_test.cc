@@ -144,20 +144,16 @@ TEST(Zero, ShardsNothingWhereOneRankHoldsAll) {
   EXPECT_EQ(plans->train.buckets[0].zero, 0U);
 }
 
-// The bytes of buffers of some kinds that are live at most.
+// The bytes of buffers of some kinds that are live at most, as if there were no arena.
 std::int64_t peak_of(Plan plan, const ModelGraph& model, std::uint32_t p,
                      const std::set<Buffer::Kind>& kinds) {
   Program& program = plan.programs[p];
-  std::vector<bool> counts(program.slots.size(), false);
+  program.arena_bytes = 0;
   for (Buffer& buffer : program.buffers) {
+    buffer.offset = Buffer::kNoOffset;
     if (!kinds.contains(buffer.kind)) {
       buffer.bytes = {};
-    } else if (buffer.slot != Buffer::kNoSlot) {
-      counts[buffer.slot] = true;
     }
-  }
-  for (std::size_t s = 0; s < counts.size(); ++s) {
-    program.slots[s].bytes = counts[s] ? program.slots[s].bytes : Affine{};
   }
   return peak_bytes(plan, model, p, 0);
 }

@@ -95,15 +95,15 @@ TEST(PlanText, SaysWhereItIsWrong) {
   EXPECT_EQ(refusal(with("plan 1", "plan 9"), made.model),
             "p.plan:1:12: error: expected version 1 of the text of a plan, got 9 [plan.version]");
   EXPECT_EQ(refusal(with("forward ", "forwrd  "), made.model),
-            "p.plan:38:11: error: unknown operation 'forwrd' (did you mean 'forward'?) "
+            "p.plan:37:11: error: unknown operation 'forwrd' (did you mean 'forward'?) "
             "[plan.syntax]");
   EXPECT_EQ(refusal(with("activation ", "activatoin "), made.model),
-            "p.plan:25:15: error: unknown kind of buffer 'activatoin' (did you mean "
+            "p.plan:24:15: error: unknown kind of buffer 'activatoin' (did you mean "
             "'activation'?) [plan.syntax]");
   EXPECT_EQ(refusal(with("{PP=0}", "{QQ=0}"), made.model),
             "p.plan:9:10: error: unknown tag 'QQ' (known: layer, PP) [plan.syntax]");
   EXPECT_EQ(refusal(with("wait 11 read", "wait 011 read"), made.model),
-            "p.plan:38:52: error: expected '11 read 0 1 2 write 3 4 ', got '011 read 0 1 2 write 3 "
+            "p.plan:37:52: error: expected '11 read 0 1 2 write 3 4 ', got '011 read 0 1 2 write 3 "
             "4': only the printed form is read back [plan.syntax]");
 }
 

@@ -48,7 +48,7 @@ TEST(PlanDiff, FindsOneWait) {
 TEST(PlanDiff, OfTasksThatAreTheSamePointsIntoTheText) {
   const PipelineCase one = pipeline();
   PipelineCase other = one;
-  other.plan.programs[0].slots[0].bytes.fixed += 8;
+  other.plan.programs[0].arena_bytes += 64;
 
   const std::string text = differs(one, other);
 

@@ -27,7 +27,7 @@ std::vector<PipelineShape> shapes() {
   using Report = PipelineShape::Report;
   return {
       {.stages = 2, .microbatches = 3},
-      {.stages = 3, .microbatches = 4, .spare_slots = 0},
+      {.stages = 3, .microbatches = 4, .spare_places = 0},
       {.stages = 2, .replicas = 2, .microbatches = 2, .tied = true},
       {.stages = 2, .microbatches = 2, .split_backward = true},
       {.stages = 4, .microbatches = 2, .folded = true},
@@ -302,17 +302,19 @@ TEST(Mutation, OfLifetimesIsRefusedOrHarmless) {
   };
   sweep.run("free one task earlier", Judge::oracle, move_free(-1));
   sweep.run("free one task later", Judge::oracle, move_free(1));
-  sweep.run("use the next slot", Judge::oracle, [](Plan& plan, std::uint32_t p, std::uint32_t i) {
-    Program& program = plan.programs[p];
-    if (i >= program.buffers.size()) {
-      return false;
-    }
-    std::uint32_t& slot = program.buffers[i].slot;
-    if (slot != Buffer::kNoSlot) {
-      slot = static_cast<std::uint32_t>((slot + 1) % program.slots.size());
-    }
-    return true;
-  });
+  sweep.run("move up in the arena", Judge::oracle,
+            [](Plan& plan, std::uint32_t p, std::uint32_t i) {
+              Program& program = plan.programs[p];
+              if (i >= program.buffers.size()) {
+                return false;
+              }
+              if (Buffer& buffer = program.buffers[i]; buffer.in_arena()) {
+                const std::int64_t next = buffer.offset + kArenaAlignment;
+                buffer.offset =
+                    next + bytes_of(plan, program, 0, buffer) <= program.arena_bytes ? next : 0;
+              }
+              return true;
+            });
 }
 
 template <typename Change>

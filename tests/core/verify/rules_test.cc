@@ -27,7 +27,7 @@ const std::set<std::string> kCodes{
     "plan.form",           "plan.cycle",         "plan.missing_wait",
     "plan.unmatched_send", "plan.channel_order", "plan.collective_order",
     "plan.deadlock",       "plan.race",          "plan.release",
-    "plan.slot",           "plan.reduction",     "plan.update",
+    "plan.arena",          "plan.reduction",     "plan.update",
     "plan.materialised"};
 
 std::string refusal(const BrokenPlan& broken) {

@@ -91,7 +91,7 @@ TEST_P(Plans, ComputeTheStepOfOneDevice) {
 INSTANTIATE_TEST_SUITE_P(Engine, Plans, testing::ValuesIn(cases()),
                          [](const auto& given) { return given.param.name; });
 
-// Stages that give back what they received, as a view: the slots of the received values and
+// Stages that give back what they received, as a view: the places of the received values and
 // gradients are used again while the views are still on their way. Their weights are not used.
 TEST(Engine, PassesViewsOfReceivedValuesOn) {
   const auto edit = [](LiveModel& live) {
