@@ -89,15 +89,11 @@ std::string to_string(const Case& c) {
   return "pp " + std::to_string(c.pp) + " dp " + std::to_string(c.dp) + " microbatches " +
          std::to_string(c.microbatches) + " rows " + std::to_string(c.global_rows()) + ' ' +
          c.schedule + (c.stages_per_rank > 0 ? " of " + std::to_string(c.stages_per_rank) : "") +
-<<<<<<< HEAD
          (c.max_norm > 0 ? " clipped" : "") + ' ' +
          std::regex_replace(c.zero, std::regex("\n"), ", ") + ' ' + c.dtype + ' ' + c.optimizer +
-         (c.tied ? " tied" : " untied") + (c.freeze.empty() ? "" : " freeze " + c.freeze.front());
-=======
-         ' ' + c.dtype + ' ' + c.optimizer + (c.tied ? " tied" : " untied") +
+         (c.tied ? " tied" : " untied") +
          (c.dropout > 0 ? " dropout " + std::to_string(c.dropout) : "") +
          (c.freeze.empty() ? "" : " freeze " + c.freeze.front());
->>>>>>> 45e4376 (Draw recomputations in a colour of their own; test that they change no bit; describe them and dropout)
 }
 
 Expected<Job> make_job(const Case& c, ModelFunction model) {

@@ -1,14 +1,16 @@
 // Whole plans on plain memory, without LibTorch: every task reads and writes what the plan says it
-// does, in the slots that the plan gives it, and moves it through real communicators, while streams
+// does, where in the arena the plan puts it, and moves it through real communicators, while streams
 // dawdle. What is read must be what was written for it; under the thread sanitizer, a wait that is
 // missing is a data race.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -22,8 +24,8 @@
 namespace piper {
 namespace {
 
-constexpr std::size_t kWords =
-    8;  // of every buffer, whatever its size; each number of shards divides it
+// Of every buffer outside of the arena, and moved of any; each number of shards divides it.
+constexpr std::size_t kWords = kArenaAlignment / sizeof(double);
 using Words = std::array<double, kWords>;
 constexpr double kFreed = -1;
 
@@ -53,12 +55,18 @@ struct Communicators {
 // What a rank's buffers lie in.
 struct RankMemory {
   explicit RankMemory(const Program& program)
-      : slots(program.slots.size(), Words{}), own(program.buffers.size(), Words{}) {}
-  Words& of(const Program& program, BufferId id) {
-    const std::uint32_t slot = program.buffer(id).slot;
-    return slot == Buffer::kNoSlot ? own[index(id)] : slots[slot];
+      : arena(program.arena_bytes / sizeof(double)), own(program.buffers.size(), Words{}) {}
+  std::span<double> of(const Plan& plan, const Program& program, BufferId id) {
+    const Buffer& buffer = program.buffer(id);
+    if (!buffer.in_arena()) {
+      return own[index(id)];
+    }
+    const auto bytes = static_cast<std::size_t>(bytes_of(plan, program, 0, buffer));
+    return {arena.data() + buffer.offset / sizeof(double),
+            std::max(kWords, bytes / sizeof(double))};
   }
-  std::vector<Words> slots, own;
+  std::vector<double> arena;
+  std::vector<Words> own;
 };
 
 class PlainTask final : public TaskBody {
@@ -81,21 +89,22 @@ class PlainTask final : public TaskBody {
       // What accumulates is read by its first writer too, before there is anything.
       const Buffer& buffer = program_.buffer(id);
       const bool first = !buffer.persistent() && &program_.task(buffer.alloc) == &task_;
-      for (const double word : memory_.of(program_, id)) {
+      for (const double word : of(id)) {
         wrong_ += !first && !buffer.persistent() && word != stamp(id) ? 1 : 0;
       }
     }
     communicate();
     for (const BufferId id : program_.writes_of(task_)) {
-      memory_.of(program_, id).fill(stamp(id));
+      std::ranges::fill(of(id), stamp(id));
     }
     for (const BufferId id : program_.frees_of(task_)) {
-      memory_.of(program_, id).fill(kFreed);
+      std::ranges::fill(of(id), kFreed);
     }
   }
 
  private:
   static double stamp(BufferId id) { return 1 + index(id); }
+  std::span<double> of(BufferId id) const { return memory_.of(plan_, program_, id); }
 
   BufferId only(std::span<const BufferId> buffers, Buffer::Kind kind) const {
     for (const BufferId id : buffers) {
@@ -114,8 +123,8 @@ class PlainTask final : public TaskBody {
     if (is_point_to_point(task_.op)) {
       const auto buffers =
           task_.op == Op::send ? program_.reads_of(task_) : program_.writes_of(task_);
-      const Message message{index(task_.node), index(task_.peer),
-                            memory_.of(program_, buffers[0]).data(), sizeof(Words)};
+      const Message message{index(task_.node), index(task_.peer), of(buffers[0]).data(),
+                            sizeof(Words)};
       LocalPointToPoint& link = *communicators_.links[comm];
       task_.op == Op::send ? link.send(seat_.coordinate, message)
                            : link.recv(seat_.coordinate, message);
@@ -127,24 +136,24 @@ class PlainTask final : public TaskBody {
     const std::size_t part = kWords / group.size();
     switch (task_.op) {
       case Op::reduce_scatter: {
-        const Words& whole =
-            memory_.of(program_, only(program_.reads_of(task_), Buffer::Kind::full_gradient));
-        Words& mine =
-            memory_.of(program_, only(program_.writes_of(task_), Buffer::Kind::parameter_gradient));
+        const std::span<double> whole =
+            of(only(program_.reads_of(task_), Buffer::Kind::full_gradient));
+        const std::span<double> mine =
+            of(only(program_.writes_of(task_), Buffer::Kind::parameter_gradient));
         group.reduce_scatter(seat.place,
                              {tag, Element::float64, whole.data(), kWords, mine.data()});
         return;
       }
       case Op::all_gather: {
-        Words& whole = memory_.of(program_, program_.writes_of(task_)[0]);
-        const Words& kept = memory_.of(program_, program_.reads_of(task_)[0]);
-        const bool in_place = &whole == &kept;
+        const std::span<double> whole = of(program_.writes_of(task_)[0]);
+        const std::span<double> kept = of(program_.reads_of(task_)[0]);
+        const bool in_place = whole.data() == kept.data();
         group.all_gather(seat.place, {tag, kept.data() + (in_place ? seat.place * part : 0),
                                       part * sizeof(double), whole.data()});
         return;
       }
       case Op::all_reduce: {
-        Words& mine = memory_.of(program_, program_.writes_of(task_)[0]);
+        const std::span<double> mine = of(program_.writes_of(task_)[0]);
         group.all_reduce(seat.place, {tag, Element::float64, mine.data(), kWords});
         return;
       }
@@ -220,8 +229,8 @@ TEST(PlanOnPlainMemory, ReadsWhatWasWrittenForItWhileStreamsDawdle) {
   }
 }
 
-// The test can fail: two buffers that live at one time in one slot are noticed.
-TEST(PlanOnPlainMemory, NoticesASlotThatIsUsedTwiceAtOnce) {
+// The test can fail: two buffers that live in one place at one time are noticed.
+TEST(PlanOnPlainMemory, NoticesAPlaceThatIsUsedTwiceAtOnce) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer notices it too, and ends the test";
 #endif
@@ -230,7 +239,7 @@ TEST(PlanOnPlainMemory, NoticesASlotThatIsUsedTwiceAtOnce) {
   ASSERT_TRUE(plans) << to_string(plans.error());
   for (Program& program : plans->train.programs) {
     for (Buffer& buffer : program.buffers) {
-      buffer.slot = buffer.kind == Buffer::Kind::gathered ? 0 : buffer.slot;
+      buffer.offset = buffer.kind == Buffer::Kind::gathered ? 0 : buffer.offset;
     }
   }
 
