@@ -1,6 +1,7 @@
 #include "core/plan/chunk_memory.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace piper {
@@ -295,8 +296,7 @@ Affine saved_bytes(const ModelGraph& model, const Chunk& chunk) {
 ChunkMemory::ChunkMemory(const Plan& plan, const ModelGraph& model)
     : plan_(plan), model_(model), wants_gradient_(values_with_gradient(model)) {}
 
-TaskMemory ChunkMemory::of(const Program& program, const Task& task,
-                            std::uint32_t coordinate) {
+TaskMemory ChunkMemory::of(const Program& program, const Task& task, std::uint32_t coordinate) {
   if (!valid(task.chunk) || task.op > Op::recompute) {
     return {};
   }
@@ -315,6 +315,10 @@ TaskMemory ChunkMemory::of(const Program& program, const Task& task,
       }
     }
   }
+  const std::span<const BufferId> writes = program.writes_of(task);
+  const bool keeps_graph = std::any_of(writes.begin(), writes.end(), [&](BufferId id) {
+    return program.buffer(id).kind == Buffer::Kind::saved;
+  });
   const auto [entry, fresh] =
       known_.try_emplace(std::tuple{task.chunk, task.op, rows, std::move(arriving)});
   TaskMemory& memory = entry->second;
@@ -327,11 +331,10 @@ TaskMemory ChunkMemory::of(const Program& program, const Task& task,
   for (std::size_t i = 0; i < chunk.outputs.size(); ++i) {
     sums += std::get<3>(entry->first)[i] > 1 ? row.bytes(chunk.outputs[i]) : 0;
   }
-  const bool trains = plan_.kind == Plan::Kind::train && chunk.has_backward;
   switch (task.op) {
     case Op::forward:
-      memory.running = row.forward(trains) - row.outputs() - (trains ? row.saved() : 0);
-      memory.after = trains ? row.loss() : 0;
+      memory.running = row.forward(keeps_graph) - row.outputs() - (keeps_graph ? row.saved() : 0);
+      memory.after = keeps_graph ? row.loss() : 0;
       break;
     case Op::recompute:
       memory.running = row.forward(true) - row.saved();

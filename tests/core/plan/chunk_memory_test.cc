@@ -59,7 +59,8 @@ class ChunkMemoryTest : public testing::Test {
   TaskMemory of(Op op, std::int64_t rows = 1, std::uint32_t consumers = 0) {
     plan_.global_rows = rows;
     Program& program = plan_.programs[0];
-    program.buffers.assign(consumers, {});
+    program.buffers.assign(consumers + 1, {});
+    program.buffers[consumers].kind = Buffer::Kind::saved;
     program.access.clear();
     for (std::uint32_t i = 0; i < consumers; ++i) {
       program.buffers[i].kind = Buffer::Kind::gradient;
@@ -70,11 +71,14 @@ class ChunkMemoryTest : public testing::Test {
     task.op = op;
     task.chunk = ChunkId{0};
     task.reads = {0, consumers};
+    program.access.push_back(BufferId{consumers});
+    task.writes = {consumers, op == Op::forward && keeps_graph_ ? 1U : 0U};
     return ChunkMemory(plan_, model_).of(program, task, 0);
   }
 
   ModelGraph model_;
   Plan plan_;
+  bool keeps_graph_ = true;
 };
 
 TEST_F(ChunkMemoryTest, KeepsAValueOnceAndNoneThatHasABuffer) {
@@ -95,9 +99,9 @@ TEST_F(ChunkMemoryTest, OfAForwardIsWhatEarlierRegionsKeepAndTheRegionThatRuns) 
   EXPECT_EQ(memory.after, 4) << "the loss";
 }
 
-TEST_F(ChunkMemoryTest, OfAnEvaluationIsWhatIsReadLaterAndTheRegionThatRuns) {
+TEST_F(ChunkMemoryTest, OfAForwardThatKeepsNothingIsWhatIsReadLaterAndTheRegionThatRuns) {
   add_whole_model();
-  plan_.kind = Plan::Kind::evaluate;
+  keeps_graph_ = false;
 
   const TaskMemory memory = of(Op::forward);
 
