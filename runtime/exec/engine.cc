@@ -89,7 +89,7 @@ at::Tensor make_arena(const Plans& plans, const Rank& rank) {
       bytes = std::max(bytes, plan->programs[plan->seat(rank.number).program].arena_bytes);
     }
   }
-  const Charge charge(rank.account.get(), Holding::received);
+  const Charge charge(rank.account.get(), MemoryKind::communication);
   return at::empty({bytes}, at::kByte);
 }
 
@@ -206,7 +206,7 @@ class LocalEngine final : public Engine {
         sleep_exactly();
       }
       c10::GradMode::set_enabled(false);
-      charge_thread(state.ranks[rank]->account.get(), Holding::other);
+      charge_thread(state.ranks[rank]->account.get(), MemoryKind::workspace);
     });
     PIPER_TRY(prepare(state, plans.train, state.train));
     return prepare(state, plans.evaluate, state.evaluate);
@@ -284,6 +284,10 @@ class LocalEngine final : public Engine {
       rank->batch.clear();
       result.peak_bytes.push_back(rank->account->peak());
       result.live_bytes.push_back(rank->account->live());
+      auto& kinds = result.peak_of_kind.emplace_back();
+      for (std::size_t kind = 0; kind < kMemoryKinds; ++kind) {
+        kinds[kind] = rank->account->peak(static_cast<MemoryKind>(kind));
+      }
     }
     return result;
   }

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -38,6 +39,8 @@ struct StepResult {
   double busy_seconds = 0;               // compute time, summed over ranks
   std::vector<std::int64_t> peak_bytes;  // by rank, since the start
   std::vector<std::int64_t> live_bytes;  // by rank, when the step is over
+  // By rank, each kind's own most; what a computation needs for a while counts as activation.
+  std::vector<std::array<std::int64_t, kMemoryKinds>> peak_of_kind;
   // Where asked for, by rank and task: from when its waits were over to its end, nanoseconds since
   // the start of the step. A transfer's time includes its wait for the other end.
   std::vector<std::vector<Simulation::Span>> times;

@@ -53,7 +53,7 @@ void place(BucketState& state, Rank& rank) {
   const auto shares = static_cast<std::int64_t>(state.share.ranks.size());
   const std::int64_t elements = bucket.padded_elements() / shares;
   {
-    const Charge charge(Holding::parameter);
+    const Charge charge(MemoryKind::parameter);
     state.value = at::zeros({bucket.kept_bytes() / size_of(bucket.dtype)}, to_torch(bucket.dtype));
   }
   state.part = state.value.numel() == elements
@@ -66,13 +66,13 @@ void place(BucketState& state, Rank& rank) {
     state.master = state.value;
   } else {
     {
-      const Charge charge(Holding::gradient);
+      const Charge charge(MemoryKind::gradient);
       state.gradient = at::zeros({elements}, to_torch(wide));
     }
     if (elements < bucket.padded_elements()) {
       state.full_gradient = std::make_unique<LentStorage>(to_torch(wide));
     }
-    const Charge charge(Holding::optimizer);
+    const Charge charge(MemoryKind::optimizer);
     state.master = wide != bucket.dtype ? at::zeros({elements}, to_torch(wide)) : state.part;
   }
   point(state, rank);
@@ -119,7 +119,7 @@ std::optional<Found> find(const Rank& rank, ParameterId id) {
 }  // namespace
 
 void place_parameters(const Plan& plan, Rank& rank) {
-  const Charge charge(rank.account.get(), Holding::parameter);
+  const Charge charge(rank.account.get(), MemoryKind::parameter);
   rank.buckets.resize(plan.buckets.size());
   for (const BucketId id : plan.programs[plan.seat(rank.number).program].buckets) {
     auto state = std::make_unique<BucketState>();

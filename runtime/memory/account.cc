@@ -13,7 +13,7 @@ namespace {
 
 struct Charged {
   Account* account = nullptr;  // null: not counted
-  Holding holding = Holding::other;
+  MemoryKind kind = MemoryKind::workspace;
 };
 thread_local Charged charged;
 
@@ -22,7 +22,7 @@ thread_local Charged charged;
 struct alignas(64) Header {
   Account* account;
   std::int64_t bytes;
-  Holding holding;
+  MemoryKind kind;
 };
 static_assert(sizeof(Header) == 64);
 
@@ -32,7 +32,7 @@ void release(void* data) {
   }
   Header* const header = static_cast<Header*>(data) - 1;
   if (header->account != nullptr) {
-    header->account->subtract(header->holding, header->bytes);
+    header->account->subtract(header->kind, header->bytes);
   }
   c10::free_cpu(header);
 }
@@ -46,9 +46,9 @@ class CountingAllocator final : public c10::Allocator {
       return {nullptr, nullptr, &release, c10::kCPU};
     }
     auto* const header = static_cast<Header*>(c10::alloc_cpu(bytes + sizeof(Header)));
-    *header = {charged.account, static_cast<std::int64_t>(bytes), charged.holding};
+    *header = {charged.account, static_cast<std::int64_t>(bytes), charged.kind};
     if (header->account != nullptr) {
-      header->account->add(header->holding, header->bytes);
+      header->account->add(header->kind, header->bytes);
     }
     return {header + 1, header + 1, &release, c10::kCPU};
   }
@@ -58,18 +58,29 @@ class CountingAllocator final : public c10::Allocator {
   }
 };
 
-}  // namespace
-
-void Account::add(Holding holding, std::int64_t bytes) {
-  live_[static_cast<std::size_t>(holding)].fetch_add(bytes, std::memory_order_relaxed);
-  const std::int64_t now = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  std::int64_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+void raise(std::atomic<std::int64_t>& peak, std::int64_t now) {
+  std::int64_t known = peak.load(std::memory_order_relaxed);
+  while (now > known && !peak.compare_exchange_weak(known, now, std::memory_order_relaxed)) {
   }
 }
 
-void Account::subtract(Holding holding, std::int64_t bytes) {
-  live_[static_cast<std::size_t>(holding)].fetch_sub(bytes, std::memory_order_relaxed);
+}  // namespace
+
+void Account::add(MemoryKind kind, std::int64_t bytes) {
+  const auto of = static_cast<std::size_t>(kind);
+  raise(peak_of_[of], live_[of].fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  raise(peak_, total_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+}
+
+void Account::reset_peak() {
+  for (std::size_t of = 0; of < kMemoryKinds; ++of) {
+    peak_of_[of].store(live_[of].load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  peak_.store(live(), std::memory_order_relaxed);
+}
+
+void Account::subtract(MemoryKind kind, std::int64_t bytes) {
+  live_[static_cast<std::size_t>(kind)].fetch_sub(bytes, std::memory_order_relaxed);
   total_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
@@ -98,19 +109,18 @@ void install_counting_allocator() {
   (void)installed;
 }
 
-Charge::Charge(Account* account, Holding holding)
-    : account_(charged.account), holding_(charged.holding) {
-  charged = {account, holding};
+Charge::Charge(Account* account, MemoryKind kind) : account_(charged.account), kind_(charged.kind) {
+  charged = {account, kind};
 }
 
-Charge::Charge(Holding holding) : Charge(charged.account, holding) {}
+Charge::Charge(MemoryKind kind) : Charge(charged.account, kind) {}
 
 Charge::~Charge() {
-  charged = {account_, holding_};
+  charged = {account_, kind_};
 }
 
-void charge_thread(Account* account, Holding holding) {
-  charged = {account, holding};
+void charge_thread(Account* account, MemoryKind kind) {
+  charged = {account, kind};
 }
 
 }  // namespace piper

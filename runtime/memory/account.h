@@ -6,29 +6,32 @@
 #include <cstdint>
 #include <memory>
 
-namespace piper {
+#include "core/plan/plan.h"
 
-enum class Holding : std::uint8_t { other, parameter, gradient, optimizer, activation, received };
-inline constexpr std::size_t kHoldings = 6;
+namespace piper {
 
 // Any thread may change an account; peaks are those of a rank's own order of events only as far as
 // its threads are ordered.
 class Account {
  public:
   std::int64_t live() const { return total_.load(std::memory_order_relaxed); }
-  std::int64_t live(Holding holding) const { return of(holding).load(std::memory_order_relaxed); }
+  std::int64_t live(MemoryKind kind) const { return of(kind).load(std::memory_order_relaxed); }
   std::int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
-  void reset_peak() { peak_.store(live(), std::memory_order_relaxed); }
+  // Each kind's own, which need not be at the same time.
+  std::int64_t peak(MemoryKind kind) const {
+    return peak_of_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
+  }
+  void reset_peak();
 
-  void add(Holding holding, std::int64_t bytes);
-  void subtract(Holding holding, std::int64_t bytes);
+  void add(MemoryKind kind, std::int64_t bytes);
+  void subtract(MemoryKind kind, std::int64_t bytes);
 
  private:
-  const std::atomic<std::int64_t>& of(Holding holding) const {
-    return live_[static_cast<std::size_t>(holding)];
+  const std::atomic<std::int64_t>& of(MemoryKind kind) const {
+    return live_[static_cast<std::size_t>(kind)];
   }
 
-  std::array<std::atomic<std::int64_t>, kHoldings> live_{};
+  std::array<std::atomic<std::int64_t>, kMemoryKinds> live_{}, peak_of_{};
   std::atomic<std::int64_t> total_{0}, peak_{0};
 };
 
@@ -43,18 +46,18 @@ void install_counting_allocator();
 // While it lives, what this thread allocates is charged to `account`. Scopes nest.
 class Charge {
  public:
-  Charge(Account* account, Holding holding);
-  explicit Charge(Holding holding);  // to the account that is charged now
+  Charge(Account* account, MemoryKind kind);
+  explicit Charge(MemoryKind kind);  // to the account that is charged now
   Charge(const Charge&) = delete;
   Charge& operator=(const Charge&) = delete;
   ~Charge();
 
  private:
   Account* account_;
-  Holding holding_;
+  MemoryKind kind_;
 };
 
 // For good: the account of a thread that belongs to a rank.
-void charge_thread(Account* account, Holding holding);
+void charge_thread(Account* account, MemoryKind kind);
 
 }  // namespace piper

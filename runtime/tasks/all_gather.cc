@@ -21,7 +21,7 @@ class AllGatherTask final : public ReleasingTask {
  private:
   void launch(const StepContext&) override {
     if (gathered_ != nullptr) {
-      gathered_->tensor = memory_.take(Holding::parameter);
+      gathered_->tensor = memory_.take(MemoryKind::gathered);
     }
     const at::Tensor& whole = gathered_ != nullptr ? gathered_->tensor : bucket_.value;
     PIPER_CHECK(whole.numel() == bucket_.part.numel() * group_->size(),

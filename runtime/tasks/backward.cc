@@ -131,7 +131,7 @@ class BackwardTask final : public BackwardBase {
 
  private:
   void launch(const StepContext&) override {
-    const Charge charge(Holding::activation);
+    const Charge charge(MemoryKind::activation);
     memory_.enter();
     collect();
     saved_->ends.clear();
@@ -156,7 +156,7 @@ class BackwardInputTask final : public BackwardBase {
 
  private:
   void launch(const StepContext&) override {
-    const Charge charge(Holding::activation);
+    const Charge charge(MemoryKind::activation);
     memory_.enter();
     collect();
     torch::autograd::edge_list leaves;
@@ -182,7 +182,7 @@ class BackwardWeightTask final : public ReleasingTask {
 
  private:
   void launch(const StepContext&) override {
-    const Charge charge(Holding::activation);
+    const Charge charge(MemoryKind::activation);
     memory_.enter();
     backward_weight(saved_.rest);
   }

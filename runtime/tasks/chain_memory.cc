@@ -32,7 +32,7 @@ void ChainMemory::enter() const {
   }
   for (const Gradient& gradient : gradients_) {
     if (gradient.first) {
-      gradient.cell->tensor = gradient.memory.take(Holding::gradient);
+      gradient.cell->tensor = gradient.memory.take(MemoryKind::gradient);
       gradient.cell->tensor.zero_();
     }
     gradient.lent->lend(gradient.cell->tensor);

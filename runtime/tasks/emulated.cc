@@ -30,7 +30,7 @@ class EmulatedTask final : public ReleasingTask {
 
   void launch(const StepContext&) override {
     const Sleep sleep(nanoseconds_);
-    const Charge charge(Holding::activation);
+    const Charge charge(MemoryKind::activation);
     memory_.enter();
     for (const Result& result : results_) {
       result.cell->tensor = at::zeros(result.shape, result.dtype);

@@ -160,7 +160,7 @@ class ForwardTask final : public ReleasingTask {
     dropout_.step = step.step;
     const InDropoutContext dropout(dropout_);
     const c10::AutoGradMode grad_mode(saved_ != nullptr);
-    const Charge charge(Holding::activation);
+    const Charge charge(MemoryKind::activation);
     memory_.enter();
     if (saved_ != nullptr) {
       saved_->inputs.resize(inputs_.size());

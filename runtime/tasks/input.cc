@@ -25,7 +25,7 @@ class InputTask final : public ReleasingTask {
 
   // Copies, as to a device of its own: the loader's memory is not the rank's.
   void launch(const StepContext&) override {
-    const Charge charge(Holding::activation);
+    const Charge charge(MemoryKind::activation);
     for (const Piece& piece : pieces_) {
       const auto found = rank_.batch.find(piece.value);
       const std::string& name = model_.value(piece.value).name;

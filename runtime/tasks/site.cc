@@ -14,11 +14,11 @@ Share group_of(const Communicator& communicator, std::uint32_t rank) {
   return {groups_of(communicator)[seat.group], seat.place};
 }
 
-at::Tensor Memory::take(Holding holding) const {
+at::Tensor Memory::take(MemoryKind kind) const {
   if (place.defined()) {
     return place;
   }
-  const Charge charge(holding);
+  const Charge charge(kind);
   return at::empty({elements}, dtype);
 }
 

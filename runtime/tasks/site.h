@@ -23,8 +23,8 @@ struct Memory {
   std::int64_t elements = 0;
   at::ScalarType dtype = at::kFloat;
 
-  // The place, or new memory, charged to `holding`. Flat.
-  at::Tensor take(Holding holding) const;
+  // The place, or new memory, charged to `kind`. Flat.
+  at::Tensor take(MemoryKind kind) const;
 };
 
 struct Site {

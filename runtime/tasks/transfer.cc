@@ -59,7 +59,7 @@ class RecvTask final : public TransferTask {
 
  private:
   void launch(const StepContext&) override {
-    cell_->tensor = memory_.take(Holding::received).view(shape_);
+    cell_->tensor = memory_.take(MemoryKind::activation).view(shape_);
     cell_->in_arena = memory_.place.defined();
     link_->recv(member_, message(cell_->tensor));
   }

@@ -21,7 +21,7 @@ class UpdateTask final : public ReleasingTask {
       bucket_.kept.copy_(bucket_.gradient);
     }
     if (std::isfinite(norm_.number)) {
-      const Charge charge(Holding::optimizer);
+      const Charge charge(MemoryKind::optimizer);
       OptimizerSettings settings = settings_;
       settings.lr *= step.lr_factor;
       update(settings, step.step, bucket_.master, bucket_.gradient,

@@ -127,6 +127,30 @@ void expect_as_planned(const Case& c, std::uint64_t delays = 0) {
   EXPECT_LE(ratios.most, 1.05) << to_string(c);
 }
 
+TEST(Memory, OfEachKindIsWhatThePlanSays) {
+  for (const char* const dtype : {"float32", "bfloat16"}) {
+    Job job = job_of(small(kSchedules[1], 2, dtype));
+    job.plans.evaluate = {};
+    const Plan plan = job.plans.train;
+    const ModelGraph model = job.model;
+    Measured measured(std::move(job));
+    const StepResult result = measured.step();
+    for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+      const Peak planned = memory_peak(plan, model, plan.seat(rank).program, 0);
+      const auto expect_equal = [&](MemoryKind kind) {
+        const auto of = static_cast<std::size_t>(kind);
+        EXPECT_EQ(result.peak_of_kind[rank][of], planned.of_kind[of])
+            << to_string(kind) << " on rank " << rank << ", " << dtype;
+      };
+      expect_equal(MemoryKind::parameter);
+      expect_equal(MemoryKind::gradient);
+      expect_equal(MemoryKind::optimizer);
+      expect_equal(MemoryKind::communication);
+      EXPECT_GT(result.peak_of_kind[rank][static_cast<std::size_t>(MemoryKind::activation)], 0);
+    }
+  }
+}
+
 bool is_large() {
   return std::getenv("PIPER_PARITY_LARGE") != nullptr;
 }

@@ -17,14 +17,14 @@ class AccountTest : public testing::Test {
 TEST_F(AccountTest, ChargesWhatAThreadAllocatesInItsScope) {
   at::Tensor before = at::empty({1000}, at::kFloat);
   {
-    const Charge charge(account.get(), Holding::parameter);
+    const Charge charge(account.get(), MemoryKind::parameter);
     at::Tensor inside = at::empty({1000}, at::kFloat);
-    const Charge nested(Holding::gradient);
+    const Charge nested(MemoryKind::gradient);
     at::Tensor deeper = at::empty({10}, at::kDouble);
 
     EXPECT_EQ(account->live(), 4080);
-    EXPECT_EQ(account->live(Holding::parameter), 4000);
-    EXPECT_EQ(account->live(Holding::gradient), 80);
+    EXPECT_EQ(account->live(MemoryKind::parameter), 4000);
+    EXPECT_EQ(account->live(MemoryKind::gradient), 80);
   }
   at::Tensor after = at::empty({1000}, at::kFloat);
 
@@ -35,10 +35,10 @@ TEST_F(AccountTest, ChargesWhatAThreadAllocatesInItsScope) {
 TEST_F(AccountTest, ChargesTheOwnerWhicheverThreadFrees) {
   at::Tensor tensor;
   std::thread([&] {
-    charge_thread(account.get(), Holding::activation);
+    charge_thread(account.get(), MemoryKind::activation);
     tensor = at::empty({256}, at::kFloat);
   }).join();
-  const std::int64_t held = account->live(Holding::activation);
+  const std::int64_t held = account->live(MemoryKind::activation);
   tensor.reset();
 
   EXPECT_EQ(held, 1024);
@@ -48,7 +48,7 @@ TEST_F(AccountTest, ChargesTheOwnerWhicheverThreadFrees) {
 TEST_F(AccountTest, CountsWhatAutogradSaves) {
   at::Tensor x, y;
   {
-    const Charge charge(account.get(), Holding::activation);
+    const Charge charge(account.get(), MemoryKind::activation);
     x = at::ones({1024}, at::kFloat).set_requires_grad(true);
     y = x.exp().exp();
   }
@@ -59,7 +59,7 @@ TEST_F(AccountTest, CountsWhatAutogradSaves) {
 }
 
 TEST_F(AccountTest, SurvivesLibrariesThatAllocateWithoutTensors) {
-  const Charge charge(account.get(), Holding::activation);
+  const Charge charge(account.get(), MemoryKind::activation);
 
   const at::Tensor y = at::gelu(at::linear(at::ones({64, 64}), at::ones({64, 64})));
 
@@ -76,7 +76,7 @@ TEST_F(AccountTest, IsUsedAgainOnlyWhenItsBlocksAreGone) {
   Account* const address = account.get();
   at::Tensor tensor;
   {
-    const Charge charge(address, Holding::other);
+    const Charge charge(address, MemoryKind::workspace);
     tensor = at::empty({8});
   }
   account.reset();

@@ -133,7 +133,7 @@ TEST(Dropout, KeepsNothingForTheBackward) {
   const auto account = open_account();
   const at::Tensor x = at::ones({8, 100}).set_requires_grad(true);
   {
-    const Charge charge(account.get(), Holding::activation);
+    const Charge charge(account.get(), MemoryKind::activation);
     const auto graph = dropout(x, 0.5, kPlace).grad_fn();
     EXPECT_EQ(account->live(), 0);
   }

@@ -55,10 +55,10 @@ class MeasuredMemory : public testing::TestWithParam<DType> {
     for (const ValueId id : graph_.regions[region].inputs) {
       made.leaves.push_back(argument(id));
     }
-    const Charge charge(&account, Holding::activation);
+    const Charge charge(&account, MemoryKind::activation);
     account.reset_peak();
     made.results = functions_[region](made.leaves);
-    const Charge uncounted(nullptr, Holding::other);
+    const Charge uncounted(nullptr, MemoryKind::workspace);
     for (at::Tensor& result : made.results) {
       made.held += static_cast<std::int64_t>(result.nbytes());
       if (result.requires_grad()) {
@@ -103,7 +103,7 @@ TEST_P(MeasuredMemory, OfWhatAutogradKeepsIsExact) {
     }
     std::vector<std::shared_ptr<torch::autograd::Node>> autograd_graph;
     {
-      const Charge charge(account.get(), Holding::activation);
+      const Charge charge(account.get(), MemoryKind::activation);
       Tensors arguments;
       for (const at::Tensor& leaf : leaves) {
         arguments.push_back(leaf.clone());
@@ -126,7 +126,7 @@ TEST_P(MeasuredMemory, OfWhatWaitsForTheWeightsIsExact) {
     }
     WeightGradients later;
     {
-      const Charge charge(account.get(), Holding::activation);
+      const Charge charge(account.get(), MemoryKind::activation);
       Tensors arguments, wanted;
       for (const at::Tensor& leaf : leaves) {
         arguments.push_back(leaf.clone());
@@ -152,7 +152,7 @@ TEST_P(MeasuredMemory, OfTheForwardPassIsAtMostTheTransientBytes) {
     for (const ValueId id : graph_.regions[i].inputs) {
       arguments.push_back(argument(id));
     }
-    const Charge charge(account.get(), Holding::activation);
+    const Charge charge(account.get(), MemoryKind::activation);
     account->reset_peak();
 
     const Tensors results = functions_[i](arguments);
@@ -170,7 +170,7 @@ TEST_P(MeasuredMemory, OfAnEvaluationIsExact) {
       arguments.push_back(argument(id));
     }
     const at::NoGradGuard no_graph;
-    const Charge charge(account.get(), Holding::activation);
+    const Charge charge(account.get(), MemoryKind::activation);
     account->reset_peak();
 
     functions_[i](arguments);
@@ -191,7 +191,7 @@ TEST_P(MeasuredMemory, OfABackwardPassIsExact) {
     }
     made.roots.clear();
     {
-      const Charge charge(account.get(), Holding::activation);
+      const Charge charge(account.get(), MemoryKind::activation);
       account->reset_peak();
       torch::autograd::Engine::get_default_engine().execute(edges, made.gradients, false, false,
                                                             true);
@@ -207,7 +207,7 @@ TEST_P(MeasuredMemory, OfBothHalvesOfABackwardPassIsExact) {
   for (std::size_t i = 1; i < graph_.regions.size(); ++i) {  // no gradient leaves the embedding
     Forward made = forward(i, *account);
     WeightGradients later;
-    const Charge charge(account.get(), Holding::activation);
+    const Charge charge(account.get(), MemoryKind::activation);
     account->reset_peak();
     backward_input(made.roots, made.gradients, {made.leaves[0]}, later);
     expect_peak(account->peak() - made.held, graph_.regions[i].peaks->backward_input, i);

@@ -67,7 +67,7 @@ TEST_P(KernelWorkspace, IsAtMostATwentiethOfWhatThePassHolds) {
   Workspace workspace(*account);
   {
     const OperationMode mode(workspace);
-    const Charge charge(account.get(), Holding::activation);
+    const Charge charge(account.get(), MemoryKind::activation);
     model.loss({{"tokens", tokens}, {"labels", tokens}}).backward();
   }
 

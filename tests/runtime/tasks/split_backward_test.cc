@@ -248,7 +248,7 @@ TEST(SplitBackward, HoldsOnlyWhatTheSecondHalfNeeds) {
   constexpr std::int64_t kValue = 1024 * 64 * 4;
   WeightGradients rest;
   {
-    const Charge charge(account.get(), Holding::activation);
+    const Charge charge(account.get(), MemoryKind::activation);
     at::Tensor h = x;
     for (int i = 0; i < 6; ++i) {
       h = h.sin();
