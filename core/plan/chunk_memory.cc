@@ -23,6 +23,7 @@ class Row {
     }
     for (Held& value : values_) {
       value.output = contains(chunk.outputs, value.id);
+      value.has_buffer = value.output && !chunk.recompute;
       value.loss = value.id == model.loss;
     }
   }
@@ -137,8 +138,9 @@ class Row {
     bool wanted;       // has a gradient
     std::vector<int> readers;
     bool output = false, loss = false;
+    bool has_buffer = false;  // an output that lives until the backward
 
-    bool inside() const { return producer >= 0 && !output; }
+    bool inside() const { return producer >= 0 && !has_buffer; }
     int last_reader() const { return readers.empty() ? -1 : readers.back(); }
   };
 
@@ -278,7 +280,9 @@ class Row {
 Affine saved_bytes(const ModelGraph& model, const Chunk& chunk) {
   Affine bytes;
   std::vector<ValueId> counted = chunk.inputs;
-  counted.insert(counted.end(), chunk.outputs.begin(), chunk.outputs.end());
+  if (!chunk.recompute) {
+    counted.insert(counted.end(), chunk.outputs.begin(), chunk.outputs.end());
+  }
   const auto subtract = [&](ValueId value) {
     const Affine size = model.value(value).bytes();
     bytes = bytes + Affine{-size.per_row, -size.fixed};

@@ -26,15 +26,17 @@ struct TaskMemory {
   std::int64_t after = 0;  // what stays behind, beside its buffers; negative: what it takes away
 };
 
-// What the graph of a chunk keeps from forward to backward, apart from values that have a buffer of
-// their own: the chunk's inputs and outputs. A value that several regions keep counts once.
+// What the graph of a chunk keeps from forward (or recomputation) to backward, apart from values
+// that have a buffer of their own: the chunk's inputs, and its outputs where the graph is not made
+// again. A value that several regions keep counts once.
 Affine saved_bytes(const ModelGraph& model, const Chunk& chunk);
 
 class ChunkMemory {
  public:
   ChunkMemory(const Plan& plan, const ModelGraph& model);
 
-  // On coordinate `coordinate` of the program. Nothing for tasks that are no computation on a chunk.
+  // On coordinate `coordinate` of the program. Nothing for tasks that are no computation on a
+  // chunk.
   TaskMemory of(const Program& program, const Task& task, std::uint32_t coordinate);
 
  private:

@@ -208,6 +208,17 @@ TEST(Memory, OfEveryStageOfZeroIsWhatThePlanSays) {
   }
 }
 
+TEST(Memory, OfRecomputationIsWhatThePlanSays) {
+  for (const Schedule& schedule : kSchedules) {
+    for (const std::string mode :
+         {"mode = \"full\"", "mode = \"selective\"\nfilter = { attention = \"*\" }"}) {
+      Case c = small(schedule, 2);
+      c.sections = {"[activation_checkpoint]\n" + mode};
+      expect_as_planned(c);
+    }
+  }
+}
+
 TEST(Memory, DoesNotGrow) {
   for (const Schedule& schedule : {kSchedules[1], kSchedules[4]}) {
     Case c = small(schedule, 2);

@@ -162,6 +162,16 @@ TEST_F(ChunkMemoryTest, IsEstimatedWhereTheModelDoesNotSay) {
   EXPECT_EQ(of(Op::backward).running, 7);
 }
 
+TEST_F(ChunkMemoryTest, OfARecomputationIsThatOfAForwardWithoutBuffersForItsOutputs) {
+  add_chunk({0, 1}, {0}, {2, 3});
+  EXPECT_EQ(saved_bytes(model_, plan_.chunks[0]), (Affine{40, 0}));
+  plan_.chunks[0].recompute = true;
+
+  // The graph keeps v2 itself; v3 is there until the task ends.
+  EXPECT_EQ(saved_bytes(model_, plan_.chunks[0]), (Affine{40 + 100, 0}));
+  EXPECT_EQ(of(Op::recompute).running, 100 + 260 - 140);
+}
+
 TEST_F(ChunkMemoryTest, OfExpertsIsThatOfAllRowsOfTheirGroup) {
   add_chunk({1}, {2}, {3});
   const TaskMemory alone = of(Op::backward_input);
