@@ -11,6 +11,7 @@
 #include "core/show/diff.h"
 #include "core/show/explain.h"
 #include "core/show/json.h"
+#include "core/show/memory_text.h"
 #include "core/show/plan_grid.h"
 
 namespace piper {
@@ -117,7 +118,8 @@ Status print_plan(const CommandLine& line, const PlanOptions& options) {
     std::cout << svg(grid);
   } else {
     const std::string text = print(plan, job.model);
-    std::cout << (program ? program_text(text, *program) : text);
+    std::cout << (program ? program_text(text, *program) : text)
+              << memory_text(job.plans, job.model, program, "# ");
   }
   return {};
 }

@@ -318,6 +318,7 @@ void read_tables(TextReader& in, Plan& plan) {
 
 Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model,
                           const std::string& source) {
+  text = text.substr(0, text.find("\n#") + 1);  // all of it where there is none
   TextReader in(text, source, "plan.syntax");
   Plan plan;
   PlanParser(in, plan).parse();

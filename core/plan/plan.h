@@ -318,8 +318,8 @@ std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t co
                       const Buffer& buffer);
 
 // What bytes of a rank are for. Values and their gradients, and what autograd keeps, are
-// activations; received values and what is being sent are among them too, unless a slot of the
-// arena holds them.
+// activations, what is being sent among them; received values are communication. The arena's bytes
+// are for what it holds when it is fullest.
 enum class MemoryKind : std::uint8_t {
   parameter,
   gathered,

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "core/base/bytes.h"
+#include "core/base/table.h"
+#include "core/plan/rank_peaks.h"
 #include "core/plan/text.h"
 
 namespace piper {
@@ -13,22 +15,6 @@ std::string grouped(std::int64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3; at -= 3) {
     text.insert(at - 3, ",");
-  }
-  return text;
-}
-
-// `0..3, 7`.
-std::string ranges(const std::vector<std::uint32_t>& sorted) {
-  std::string text;
-  for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
-    end = begin + 1;
-    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) {
-      ++end;
-    }
-    text += (text.empty() ? "" : ", ") + std::to_string(sorted[begin]);
-    if (end - begin > 1) {
-      text += (end - begin > 2 ? ".." : ", ") + std::to_string(sorted[end - 1]);
-    }
   }
   return text;
 }
@@ -68,13 +54,6 @@ std::string tasks(const Program& program) {
   return text.empty() ? "-" : text;
 }
 
-// The larger of the first and the last rank's: the others have as many rows as one of the two.
-std::int64_t largest_peak(const Plan& plan, const ModelGraph& model, std::uint32_t program) {
-  const auto last = static_cast<std::uint32_t>(plan.programs[program].ranks.size() - 1);
-  const std::int64_t peak = peak_bytes(plan, model, program, 0);
-  return last == 0 ? peak : std::max(peak, peak_bytes(plan, model, program, last));
-}
-
 // Floating-point operations of the forwards of a step on one rank, by program.
 std::vector<std::int64_t> work(const Plan& plan) {
   std::vector<std::int64_t> flops(plan.programs.size(), 0);
@@ -98,6 +77,21 @@ std::string times(double value, double mean) {
 
 }  // namespace
 
+std::string ranges(const std::vector<std::uint32_t>& sorted) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    end = begin + 1;
+    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) {
+      ++end;
+    }
+    text += (text.empty() ? "" : ", ") + std::to_string(sorted[begin]);
+    if (end - begin > 1) {
+      text += (end - begin > 2 ? ".." : ", ") + std::to_string(sorted[end - 1]);
+    }
+  }
+  return text;
+}
+
 std::string summary(const Plan& plan, const ModelGraph& model) {
   std::vector<std::vector<std::string>> rows{
       {"program", "ranks", "stages", "parameters", "work", "peak memory", "tasks of each stream"}};
@@ -115,30 +109,15 @@ std::string summary(const Plan& plan, const ModelGraph& model) {
     task_count += program.tasks.size();
     rows.push_back({std::to_string(p), ranges(program.ranks), stages(plan, model, p),
                     grouped(elements), times(static_cast<double>(flops[p]), mean),
-                    human_bytes(largest_peak(plan, model, p)), tasks(program)});
+                    human_bytes(largest(rank_peaks(plan, model, p)).peak.bytes), tasks(program)});
   }
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const std::vector<std::string>& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text = std::string(plan.kind == Plan::Kind::train ? "train" : "evaluate") + ": " +
+  return std::string(plan.kind == Plan::Kind::train ? "train" : "evaluate") + ": " +
                      std::to_string(plan.world) + (plan.world == 1 ? " rank, " : " ranks, ") +
                      std::to_string(plan.microbatches) +
                      (plan.microbatches == 1 ? " micro-batch, " : " micro-batches, ") +
                      std::to_string(plan.global_rows) + " rows a step, " +
                      std::to_string(task_count) + " tasks, " +
-                     std::to_string(plan.communicators.size()) + " communicators\n";
-  for (const std::vector<std::string>& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool is_last = i + 1 == row.size();
-      line += row[i] + (is_last ? "" : std::string(widths[i] - row[i].size() + 2, ' '));
-    }
-    text += line + '\n';
-  }
-  return text;
+                     std::to_string(plan.communicators.size()) + " communicators\n" + table(rows);
 }
 
 }  // namespace piper

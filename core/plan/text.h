@@ -26,11 +26,15 @@
 //
 // A computation of an overlap group has `overlap 5` after its micro-batch.
 //
+// Lines from the first that begins with # on are not part of it (`piper plan` says there what ranks
+// hold at most).
+//
 // What a plan's form allows prints in exactly one way, and only that is read back.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/plan/plan.h"
 
@@ -41,5 +45,8 @@ std::string tag_name(const Plan& plan, const ModelGraph& model, TagId tag);
 
 // `PP=0 layer=3`, or `chunk 3` for a chunk without tags or one that is not there.
 std::string tags_of(const Plan& plan, const ModelGraph& model, ChunkId chunk);
+
+// `0..3, 7`.
+std::string ranges(const std::vector<std::uint32_t>& sorted);
 
 }  // namespace piper

@@ -4,6 +4,7 @@
 
 #include "core/plan/names.h"
 #include "core/plan/node_name.h"
+#include "core/plan/rank_peaks.h"
 #include "core/plan/text.h"
 #include "core/show/json_writer.h"
 
@@ -138,13 +139,10 @@ class PlanJson {
   }
 
   void program(std::uint32_t id, const Program& program) {
-    const auto last = static_cast<std::uint32_t>(program.ranks.size() - 1);
     out_.begin_object().field("id", id);
     numbers("ranks", program.ranks);
     numbers("buckets", program.buckets);
-    // The first rank has as many rows as any other.
-    out_.field("peak_bytes", std::max(peak_bytes(plan_, model_, id, 0),
-                                      last == 0 ? 0 : peak_bytes(plan_, model_, id, last)));
+    peak(largest(rank_peaks(plan_, model_, id)).peak);
     out_.field("arena_bytes", program.arena_bytes);
     table("buffers", program.buffers.size(),
           [&](std::uint32_t buffer) { this->buffer(program.buffers[buffer]); });
@@ -159,6 +157,15 @@ class PlanJson {
       }
       out_.end_array();
     });
+    out_.end_object();
+  }
+
+  void peak(const Peak& peak) {
+    out_.key("peak").begin_object().field("bytes", peak.bytes);
+    number("task", peak.task);
+    for (std::size_t kind = 0; kind < kMemoryKinds; ++kind) {
+      out_.field(to_string(static_cast<MemoryKind>(kind)), peak.of_kind[kind]);
+    }
     out_.end_object();
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/bytes.h"
+#include "core/base/table.h"
 #include "core/plan/node_name.h"
 #include "core/show/json_writer.h"
 #include "core/show/plan_grid.h"
@@ -74,21 +75,7 @@ class Writer {
                       percent(own.bubble), time(own.exposed), human_bytes(own.peak_bytes),
                       human_bytes(own.bound_bytes)});
     }
-    std::vector<std::size_t> widths(rows[0].size(), 0);
-    for (const auto& row : rows) {
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        widths[i] = std::max(widths[i], row[i].size());
-      }
-    }
-    std::string out;
-    for (const auto& row : rows) {
-      std::string line;
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        line += row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 2 : 0, ' ');
-      }
-      out += line + '\n';
-    }
-    return out;
+    return table(rows);
   }
 
   // What the longest chain is made of, and its last links.

@@ -50,7 +50,7 @@ class Memory {
       }
     }
     peak.bytes += persistent_;
-    of_kind(peak, MemoryKind::communication) += program_.arena_bytes;
+    add_arena(peak);
     for (const Buffer& buffer : program_.buffers) {
       if (buffer.persistent()) {
         of_kind(peak, kind_of(buffer.kind)) += bytes_of(buffer);
@@ -97,6 +97,43 @@ class Memory {
   static std::int64_t& of_kind(Peak& peak, MemoryKind kind) {
     return peak.of_kind[static_cast<std::size_t>(kind)];
   }
+
+  // The bytes of the arena are for what it holds when it is fullest, if tasks run one after
+  // another; the rest is for what is received.
+  void add_arena(Peak& peak) const {
+    std::vector<std::vector<const Buffer*>> allocated(program_.tasks.size());
+    for (const Buffer& buffer : program_.buffers) {
+      if (buffer.in_arena()) {
+        allocated[index(buffer.alloc)].push_back(&buffer);
+      }
+    }
+    Held held, fullest;
+    for (const std::uint32_t t : order_.sequence()) {
+      for (const Buffer* const buffer : allocated[t]) {
+        held.add(kind_of(buffer->kind), bytes_of(*buffer));
+      }
+      fullest = held.bytes > fullest.bytes ? held : fullest;
+      for (const BufferId id : program_.frees_of(program_.tasks[t])) {
+        if (program_.buffer(id).in_arena()) {
+          held.add(kind_of(program_.buffer(id).kind), -bytes_of(program_.buffer(id)));
+        }
+      }
+    }
+    of_kind(peak, MemoryKind::gathered) += fullest.gathered;
+    of_kind(peak, MemoryKind::gradient) += fullest.gradient;
+    of_kind(peak, MemoryKind::communication) +=
+        program_.arena_bytes - fullest.gathered - fullest.gradient;
+  }
+
+  struct Held {
+    std::int64_t bytes = 0, gathered = 0, gradient = 0;
+
+    void add(MemoryKind kind, std::int64_t more) {
+      bytes += more;
+      gathered += kind == MemoryKind::gathered ? more : 0;
+      gradient += kind == MemoryKind::gradient ? more : 0;
+    }
+  };
 
   // The highest level of stream s while the reference is in `state`; of several the first.
   std::uint32_t highest_state(std::uint32_t state, std::uint32_t reference, std::uint32_t s) const {
