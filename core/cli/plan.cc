@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/cli/commands.h"
+#include "core/cli/fit.h"
 #include "core/cli/prepare.h"
 #include "core/show/csv.h"
 #include "core/show/diagram.h"
@@ -20,7 +21,7 @@ namespace {
 struct PlanOptions {
   std::int64_t rank = -1;
   std::string after, format, explain, diff;
-  bool evaluate = false;
+  bool evaluate = false, max_batch = false;
 
   Plan::Kind kind() const { return evaluate ? Plan::Kind::evaluate : Plan::Kind::train; }
   const Plan& of(const Job& job) const { return evaluate ? job.plans.evaluate : job.plans.train; }
@@ -124,6 +125,14 @@ Status print_plan(const CommandLine& line, const PlanOptions& options) {
   return {};
 }
 
+Status print_largest_microbatch(const CommandLine& line) {
+  PIPER_ASSIGN(const CheckedJob job, check_job(line));
+  PIPER_ASSIGN(const ModelGraph model, model_graph(job.config));
+  PIPER_ASSIGN(const std::string text, largest_microbatch(job, model));
+  std::cout << text;
+  return {};
+}
+
 Status print_explanation(const CommandLine& line, const PlanOptions& options) {
   PlanHistory history(options.kind());
   PIPER_ASSIGN(const Job job, prepare(line, [&](const Phase& phase) { history.see(phase); }));
@@ -175,9 +184,10 @@ Exit run(const CommandLine& line, const PlanOptions& options) {
     return same ? (*same ? Exit::done : Exit::failed) : report(same.error(), Exit::refused);
   }
   if (status) {
-    status = !options.explain.empty() ? print_explanation(line, options)
-             : !options.after.empty() ? print_phase(line, options)
-                                      : print_plan(line, options);
+    status = options.max_batch          ? print_largest_microbatch(line)
+             : !options.explain.empty() ? print_explanation(line, options)
+             : !options.after.empty()   ? print_phase(line, options)
+                                        : print_plan(line, options);
   }
   return status ? Exit::done : report(status.error(), Exit::refused);
 }
@@ -216,6 +226,13 @@ void add_plan(CLI::App& program, CommandLine& line) {
       .add_option("--diff", options->diff,
                   "say what differs in the plan of another job; the exit status is then 1")
       ->type_name("OTHER.toml")
+      ->excludes(after)
+      ->excludes(format)
+      ->excludes(explain);
+  command
+      .add_flag("--max-batch", options->max_batch,
+                "the largest micro-batch that fits [memory] capacity, instead of the plan")
+      ->excludes(rank)
       ->excludes(after)
       ->excludes(format)
       ->excludes(explain);

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "core/cli/fit.h"
 #include "core/cli/graph_cache.h"
 #include "core/cli/open_runtime.h"
 #include "core/config/schema.h"
@@ -91,7 +92,13 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
     return fail(proposals.error());
   }
   proposals->push_back(std::move(checked.said));
-  PIPER_ASSIGN(job.plans, plan(checked.config, job.model, *proposals, trace));
+  auto plans = plan(checked.config, job.model, *proposals, trace);
+  if (!plans) {
+    checked.said = std::move(proposals->back());
+    suggest_what_fits(plans.error(), checked, job.model);
+    return fail(std::move(plans.error()));
+  }
+  job.plans = *std::move(plans);
   job.config = std::move(checked.config);
   return job;
 }

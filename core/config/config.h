@@ -142,7 +142,7 @@ struct ActivationCheckpointConfig {
 };
 
 struct MemoryConfig {
-  std::string capacity;             // as written, "40GiB"; "" = not limited
+  std::optional<std::string> capacity;  // as written, "40GiB"; unset: not limited
   std::int64_t capacity_bytes = 0;  // the same as a number
 };
 

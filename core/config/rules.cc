@@ -146,17 +146,17 @@ void check_recomputation(Loading& loading) {
 
 void check_memory(Loading& loading) {
   MemoryConfig& memory = loading.config.memory;
-  if (memory.capacity.empty() || !loading.good({"memory"})) {
+  if (!memory.capacity || !loading.good({"memory"})) {
     return;
   }
-  if (const auto bytes = parse_bytes(memory.capacity)) {
+  if (const auto bytes = parse_bytes(*memory.capacity)) {
     memory.capacity_bytes = *bytes;
     return;
   }
   loading.refuse("memory.capacity",
                  error("config.range",
                        "memory.capacity: expected an amount as \"40GiB\" or \"512 MB\", got " +
-                           toml_text(memory.capacity),
+                           toml_text(*memory.capacity),
                        loading.config.where("memory.capacity")));
 }
 

@@ -32,6 +32,14 @@ std::vector<RankPeak> rank_peaks(const Plan& plan, const ModelGraph& model) {
   return all;
 }
 
+std::int64_t most_bytes(const Plan& plan, const ModelGraph& model) {
+  std::int64_t most = 0;
+  for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
+    most = std::max(most, peak_bytes(plan, model, p, 0));  // no rank has more rows
+  }
+  return most;
+}
+
 const RankPeak& largest(const std::vector<RankPeak>& peaks) {
   return *std::max_element(peaks.begin(), peaks.end(), [](const RankPeak& a, const RankPeak& b) {
     return a.peak.bytes < b.peak.bytes;

@@ -19,6 +19,9 @@ struct RankPeak {
 std::vector<RankPeak> rank_peaks(const Plan& plan, const ModelGraph& model, std::uint32_t program);
 std::vector<RankPeak> rank_peaks(const Plan& plan, const ModelGraph& model);
 
+// The bytes of the rank that needs most.
+std::int64_t most_bytes(const Plan& plan, const ModelGraph& model);
+
 // The one with most bytes; of equal ones the first.
 const RankPeak& largest(const std::vector<RankPeak>& peaks);
 RankPeak largest(std::vector<RankPeak>&& peaks);

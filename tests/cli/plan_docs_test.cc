@@ -66,7 +66,7 @@ std::vector<Example> examples() {
 }
 
 TEST(PlanDocs, ShowWhatTheCommandsPrint) {
-  ASSERT_EQ(examples().size(), 5U);
+  ASSERT_EQ(examples().size(), 7U);
   for (const Example& example : examples()) {
     if (!has_runtime() && example.command.find("--diff") != std::string::npos) {
       continue;  // the second job would have to be captured

@@ -202,6 +202,9 @@ TEST(Config, RefusesAnAmountOfMemoryItCannotRead) {
   EXPECT_EQ(errors("[memory]\ncapacity = \"40Gib\"\n"),
             "job.toml:2:12: error: memory.capacity: expected an amount as \"40GiB\" or \"512 MB\", "
             "got \"40Gib\" [config.range]");
+  EXPECT_EQ(errors("[memory]\ncapacity = \"\"\n"),
+            "job.toml:2:12: error: memory.capacity: expected an amount as \"40GiB\" or \"512 MB\", "
+            "got \"\" [config.range]");
 }
 
 TEST(Config, WantsAFileOfCostsExactlyWhereCostsAreMeasured) {

@@ -1,0 +1,203 @@
+#include "core/cli/fit.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/base/bytes.h"
+#include "core/plan/rank_peaks.h"
+#include "core/show/memory_text.h"
+
+namespace piper {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
+
+// Plans without a limit.
+Expected<Plans> plan_of(CheckedJob job, const ModelGraph& model) {
+  job.config.memory.capacity_bytes = 0;
+  PIPER_ASSIGN(std::vector<Proposal> proposals, propose(job.config, model, job.plugins));
+  proposals.push_back(std::move(job.said));
+  return plan(job.config, model, proposals);
+}
+
+std::int64_t need_of(const Plans& plans, const ModelGraph& model) {
+  return std::max(most_bytes(plans.train, model), most_bytes(plans.evaluate, model));
+}
+
+// A job that might need less, and what a user would write for it.
+struct Alternative {
+  std::string text;
+  CheckedJob job;
+};
+
+OptionValue* find_option(StrategyConfig& strategy, const std::string& name) {
+  for (auto& [key, value] : strategy.options) {
+    if (key == name) {
+      return &value;
+    }
+  }
+  return nullptr;
+}
+
+void add_microbatches(std::vector<Alternative>& all, const CheckedJob& job) {
+  const TrainingConfig& training = job.config.training;
+  const std::int64_t most =
+      training.global_batch_size / std::max<std::int64_t>(1, job.config.mesh.size("dp"));
+  for (const std::int64_t factor : {2, 4}) {
+    if (const std::int64_t count = training.microbatches * factor; count <= most) {
+      Alternative more{"training.microbatches = " + std::to_string(count), job};
+      more.job.config.training.microbatches = count;
+      all.push_back(std::move(more));
+    }
+  }
+}
+
+// With the job's own zero plugin, or with one more strategy.
+void add_stages(std::vector<Alternative>& all, const CheckedJob& job) {
+  if (job.config.mesh.size("dp") == 1) {
+    return;
+  }
+  const std::vector<StrategyConfig>& strategies = job.config.strategies;
+  const auto own = std::find_if(strategies.begin(), strategies.end(),
+                                [](const StrategyConfig& s) { return s.plugin == "zero"; });
+  const auto at = static_cast<std::size_t>(own - strategies.begin());
+  std::int64_t stage = 0;
+  if (own != strategies.end()) {
+    StrategyConfig zero = *own;
+    const OptionValue* const given = find_option(zero, "stage");
+    stage = given != nullptr && std::holds_alternative<std::int64_t>(given->value)
+                ? std::get<std::int64_t>(given->value)
+                : 1;  // the plugin's default
+  }
+  while (++stage <= 3) {
+    Alternative more{"stage = " + std::to_string(stage) + " of plugin zero", job};
+    std::vector<StrategyConfig>& changed = more.job.config.strategies;
+    if (own == strategies.end()) {
+      changed.push_back({"zero", "zero", {}, job.config.where("memory.capacity")});
+    }
+    OptionValue* const option = find_option(changed[at], "stage");
+    if (option != nullptr) {
+      option->value = stage;
+    } else {
+      changed[at].options.emplace_back("stage", OptionValue{stage, changed[at].where});
+    }
+    all.push_back(std::move(more));
+  }
+}
+
+std::vector<Alternative> alternatives(const CheckedJob& job) {
+  std::vector<Alternative> all;
+  add_microbatches(all, job);
+  add_stages(all, job);
+  return all;
+}
+
+// One row on every rank and micro-batch is the unit of a global batch.
+class RowSearch {
+ public:
+  RowSearch(const CheckedJob& job, const ModelGraph& model) : job_(job), model_(model) {}
+
+  Status start() {
+    PIPER_ASSIGN(const Plans plans, plan_of(job_, model_));
+    microbatches_ = plans.train.microbatches;
+    for (const Program& program : plans.train.programs) {
+      parts_ = std::max(parts_, std::ssize(program.ranks));
+    }
+    return {};
+  }
+
+  std::int64_t batch(std::int64_t rows) const { return rows * microbatches_ * parts_; }
+
+  Expected<std::int64_t> need(std::int64_t rows) {
+    if (const auto found = needs_.find(rows); found != needs_.end()) {
+      return found->second;
+    }
+    PIPER_ASSIGN(const Plans plans, plans_with(rows));
+    return needs_[rows] = need_of(plans, model_);
+  }
+
+  Expected<Plans> plans_with(std::int64_t rows) const {
+    CheckedJob job = job_;
+    job.config.training.global_batch_size = batch(rows);
+    return plan_of(std::move(job), model_);
+  }
+
+  // The most that fit, by doubling and then halving what is left; 0 where one does not.
+  Expected<std::int64_t> most(std::int64_t capacity) {
+    std::int64_t fits = 0, too_many = 1;
+    while (too_many <= kMostRows) {
+      PIPER_ASSIGN(const std::int64_t bytes, need(too_many));
+      if (bytes > capacity) {
+        break;
+      }
+      fits = std::exchange(too_many, 2 * too_many);
+    }
+    while (too_many - fits > 1) {
+      const std::int64_t middle = fits + (too_many - fits) / 2;
+      PIPER_ASSIGN(const std::int64_t bytes, need(middle));
+      (bytes > capacity ? too_many : fits) = middle;
+    }
+    return fits;
+  }
+
+ private:
+  const CheckedJob& job_;
+  const ModelGraph& model_;
+  std::int64_t microbatches_ = 1, parts_ = 1;
+  std::map<std::int64_t, std::int64_t> needs_;  // by rows
+};
+
+std::string rows_text(std::int64_t rows) {
+  return std::to_string(rows) + (rows == 1 ? " row" : " rows");
+}
+
+}  // namespace
+
+void suggest_what_fits(Diagnostics& refused, const CheckedJob& job, const ModelGraph& model) {
+  if (refused.size() != 1 || refused[0].code != "plan.capacity") {
+    return;
+  }
+  const auto began = std::chrono::steady_clock::now();
+  for (Alternative& other : alternatives(job)) {
+    if (std::chrono::steady_clock::now() - began > kPatience) {
+      return;
+    }
+    if (const Expected<Plans> plans = plan_of(std::move(other.job), model)) {
+      const std::int64_t bytes = need_of(*plans, model);
+      refused[0].note(other.text + " would need " + human_bytes(bytes) +
+                      (bytes <= job.config.memory.capacity_bytes ? ", which fits" : ""));
+    }
+  }
+}
+
+Expected<std::string> largest_microbatch(const CheckedJob& job, const ModelGraph& model) {
+  const std::int64_t capacity = job.config.memory.capacity_bytes;
+  if (capacity == 0) {
+    return fail(error("memory.no_capacity",
+                      "--max-batch: expected [memory] capacity, or --memory.capacity=40GiB, got "
+                      "neither",
+                      job.config.where("memory.capacity")));
+  }
+  RowSearch search(job, model);
+  PIPER_TRY(search.start());
+  PIPER_ASSIGN(const std::int64_t rows, search.most(capacity));
+  PIPER_ASSIGN(const std::int64_t next, search.need(rows + 1));
+  if (rows == 0) {
+    return fail(error("plan.capacity",
+                      "expected at least " + human_bytes(next) +
+                          " for one row a micro-batch, got " + human_bytes(capacity),
+                      job.config.where("memory.capacity")));
+  }
+  PIPER_ASSIGN(const Plans plans, search.plans_with(rows));
+  return rows_text(rows) +
+         " a micro-batch: training.global_batch_size = " + std::to_string(search.batch(rows)) +
+         " needs " + human_bytes(need_of(plans, model)) + " of " + human_bytes(capacity) + "; " +
+         rows_text(rows + 1) + " would need " + human_bytes(next) + "\n\n" +
+         memory_text(plans, model, std::nullopt, "");
+}
+
+}  // namespace piper
