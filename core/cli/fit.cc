@@ -166,7 +166,10 @@ void suggest_what_fits(Diagnostics& refused, const CheckedJob& job, const ModelG
     if (std::chrono::steady_clock::now() - began > kPatience) {
       return;
     }
-    if (const Expected<Plans> plans = plan_of(std::move(other.job), model)) {
+    const std::int64_t microbatches = other.job.config.training.microbatches;
+    const Expected<Plans> plans = plan_of(std::move(other.job), model);
+    // A directive or a strategy may say how many micro-batches there are, whatever the job does.
+    if (plans && plans->train.microbatches == microbatches) {
       const std::int64_t bytes = need_of(*plans, model);
       refused[0].note(other.text + " would need " + human_bytes(bytes) +
                       (bytes <= job.config.memory.capacity_bytes ? ", which fits" : ""));
