@@ -139,7 +139,7 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const piper::Options options = piper::parse(argc, argv);
-  piper::bench::run_at(piper::bench::Priority::fifo);
+  piper::bench::run_ahead_while_sleeping();
   const piper::bench::Scratch scratch;
   for (const int ranks : {4, 8}) {
     if (options.ranks == 0 || options.ranks == ranks) {

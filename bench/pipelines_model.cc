@@ -275,7 +275,6 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const piper::Options options = piper::parse(argc, argv);
-  piper::bench::run_at(piper::bench::Priority::nice);
   piper::Bench bench(options);
   for (int round = 0; round < options.rounds; ++round) {
     bench.round();

@@ -1,7 +1,6 @@
 #include "bench/report.h"
 
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -9,20 +8,6 @@
 #include <fstream>
 
 namespace piper::bench {
-namespace {
-
-// Linux first shares cores among sessions, if so configured, and then looks at priorities.
-bool rank_session(int nice) {
-  const char* const path = "/proc/self/autogroup";
-  if (!std::filesystem::exists(path)) {
-    return true;
-  }
-  std::ofstream file(path);
-  file << nice << std::flush;
-  return file.good();
-}
-
-}  // namespace
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -47,12 +32,9 @@ double least(const std::vector<double>& values) {
   return *std::min_element(values.begin(), values.end());
 }
 
-void run_at(Priority priority) {
-  const sched_param fifo{10};
-  const bool ahead = priority == Priority::fifo
-                         ? sched_setscheduler(0, SCHED_FIFO, &fifo) == 0
-                         : setpriority(PRIO_PROCESS, 0, -20) == 0 && rank_session(-20);
-  if (!ahead) {
+void run_ahead_while_sleeping() {
+  const sched_param priority{10};
+  if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) {
     std::fprintf(stderr, "not allowed to run ahead of other programs: they will show\n");
   }
 }

@@ -21,10 +21,9 @@ void print(const std::string& name, const std::string& metric, double value, con
 double median(std::vector<double> values);
 double least(const std::vector<double>& values);
 
-// Ahead of other programs, which would show in the figures, where that is allowed; before threads
-// are made, which inherit it. FIFO is for those that mostly sleep.
-enum class Priority { nice, fifo };
-void run_at(Priority priority);
+// FIFO priority for this thread and those that it makes, where that is allowed, so that other
+// programs delay no thread that has slept enough. For threads that mostly sleep.
+void run_ahead_while_sleeping();
 
 // What a command prints, and the numbers in such a text. A command that fails ends the program.
 std::string output_of(const std::string& command);
