@@ -52,20 +52,31 @@ Ran run(const Case& c) {
   return ran;
 }
 
+void expect_one_peak(Case c, const std::vector<std::uint32_t>& microbatches) {
+  std::vector<std::vector<std::int64_t>> peaks;
+  for (const std::uint32_t m : microbatches) {
+    c.microbatches = m;
+    c.rows = std::int64_t{c.dp} * m;
+    peaks.push_back(run(c).peaks);
+    EXPECT_EQ(peaks.back(), peaks.front()) << to_string(c);
+  }
+}
+
 // B01: whole gradients, and in stage 3 whole parameters, live through a chain, however many
 // micro-batches there are.
 TEST(ZeroFaults, KeepAsMuchMemoryForMoreMicrobatches) {
   for (const int number : {2, 3}) {
     Case c;
     c.pp = 2, c.dp = 2, c.layers = 6, c.zero = stage(number, "bucket_bytes = 1");
-    std::vector<std::vector<std::int64_t>> peaks;
-    for (const std::uint32_t m : {4U, 16U}) {
-      c.microbatches = m;
-      c.rows = std::int64_t{2} * m;
-      peaks.push_back(run(c).peaks);
-    }
-    EXPECT_EQ(peaks[0], peaks[1]) << "stage " << number;
+    expect_one_peak(c, {4, 16});
   }
+}
+
+// B05.
+TEST(ZeroFaults, KeepAsMuchMemoryForMoreMicrobatchesOfStageOne) {
+  Case c;
+  c.pp = 4, c.dp = 2, c.zero = stage(1);
+  expect_one_peak(c, {4, 8, 32});
 }
 
 // B02: each stage holds less than the one before, in the plan and in the run.
