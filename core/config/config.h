@@ -143,7 +143,7 @@ struct ActivationCheckpointConfig {
 
 struct MemoryConfig {
   std::optional<std::string> capacity;  // as written, "40GiB"; unset: not limited
-  std::int64_t capacity_bytes = 0;  // the same as a number
+  std::int64_t capacity_bytes = 0;      // the same as a number
 };
 
 struct StrategyConfig {

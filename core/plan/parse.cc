@@ -318,7 +318,9 @@ void read_tables(TextReader& in, Plan& plan) {
 
 Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model,
                           const std::string& source) {
-  text = text.substr(0, text.find("\n#") + 1);  // all of it where there is none
+  if (const std::size_t remarks = text.find("\n#"); remarks != std::string_view::npos) {
+    text = text.substr(0, remarks + 1);
+  }
   TextReader in(text, source, "plan.syntax");
   Plan plan;
   PlanParser(in, plan).parse();

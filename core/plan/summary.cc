@@ -112,12 +112,11 @@ std::string summary(const Plan& plan, const ModelGraph& model) {
                     human_bytes(largest(rank_peaks(plan, model, p)).peak.bytes), tasks(program)});
   }
   return std::string(plan.kind == Plan::Kind::train ? "train" : "evaluate") + ": " +
-                     std::to_string(plan.world) + (plan.world == 1 ? " rank, " : " ranks, ") +
-                     std::to_string(plan.microbatches) +
-                     (plan.microbatches == 1 ? " micro-batch, " : " micro-batches, ") +
-                     std::to_string(plan.global_rows) + " rows a step, " +
-                     std::to_string(task_count) + " tasks, " +
-                     std::to_string(plan.communicators.size()) + " communicators\n" + table(rows);
+         std::to_string(plan.world) + (plan.world == 1 ? " rank, " : " ranks, ") +
+         std::to_string(plan.microbatches) +
+         (plan.microbatches == 1 ? " micro-batch, " : " micro-batches, ") +
+         std::to_string(plan.global_rows) + " rows a step, " + std::to_string(task_count) +
+         " tasks, " + std::to_string(plan.communicators.size()) + " communicators\n" + table(rows);
 }
 
 }  // namespace piper
