@@ -89,9 +89,19 @@ void add_stages(std::vector<Alternative>& all, const CheckedJob& job) {
   }
 }
 
+void add_recomputation(std::vector<Alternative>& all, const CheckedJob& job) {
+  using Mode = ActivationCheckpointConfig::Mode;
+  if (job.config.activation_checkpoint.mode == Mode::none) {
+    Alternative more{"activation_checkpoint.mode = \"full\"", job};
+    more.job.config.activation_checkpoint.mode = Mode::full;
+    all.push_back(std::move(more));
+  }
+}
+
 std::vector<Alternative> alternatives(const CheckedJob& job) {
   std::vector<Alternative> all;
   add_microbatches(all, job);
+  add_recomputation(all, job);
   add_stages(all, job);
   return all;
 }

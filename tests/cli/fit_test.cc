@@ -63,6 +63,7 @@ TEST(Capacity, IsRefusedWithWhatWouldNeedHowMuch) {
   EXPECT_LT(ended.seconds, std::chrono::seconds(2));
   for (const std::string what : {"note: training.microbatches = 8 would need ",
                                  "note: training.microbatches = 16 would need ",
+                                 "note: activation_checkpoint.mode = \"full\" would need ",
                                  "note: stage = 1 of plugin zero would need ",
                                  "note: stage = 3 of plugin zero would need "}) {
     EXPECT_NE(ended.err.find(what), std::string::npos) << what << '\n' << ended.err;
