@@ -276,7 +276,7 @@ std::vector<MutationKind> buffers() {
          buffer.offset =
              buffer.offset + kArenaAlignment <= last ? buffer.offset + kArenaAlignment : 0;
        })},
-      {"take a place of the arena that is taken",
+      {"take another place of the arena",
        moves_in_arena([](Program& program, Buffer& buffer, std::int64_t last) {
          auto other = &buffer - program.buffers.data();
          do {
