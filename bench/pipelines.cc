@@ -14,6 +14,7 @@
 // Each is the median of the steps, with the best beside it. Nothing here passes or fails. Where it
 // is allowed, all threads run at FIFO priority, as those of the PyTorch figures did, so that other
 // programs do not delay a thread that has slept enough.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -119,18 +120,10 @@ void one_size(const Scratch& scratch, int ranks, int microbatches, int steps) {
 
 Options parse(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    const int value = i + 1 < argc ? std::atoi(argv[i + 1]) : 0;
-    if (flag == "--steps" && value > 0) {
-      options.steps = value;
-    } else if (flag == "--ranks" && (value == 4 || value == 8)) {
-      options.ranks = value;
-    } else {
-      std::fprintf(stderr, "usage: piper_bench_pipelines [--steps N] [--ranks 4|8]\n");
-      std::exit(2);
-    }
-  }
+  CLI::App app("What running a pipeline costs beside its schedule");
+  app.add_option("--steps", options.steps, "steps of a job")->check(CLI::PositiveNumber);
+  app.add_option("--ranks", options.ranks, "one size only")->check(CLI::IsMember({4, 8}));
+  bench::parse(app, argc, argv);
   return options;
 }
 

@@ -16,10 +16,10 @@
 //
 // With PYTHON, which must have PyTorch, torch.distributed.pipelining takes part (pipelines.py).
 // Nothing here passes or fails.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <barrier>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <string>
@@ -248,25 +248,12 @@ class Bench {
 
 Options parse(int argc, char** argv) {
   Options options;
-  if (const char* const python = std::getenv("PIPER_BENCH_PYTHON")) {
-    options.python = python;
-  }
-  for (int i = 1; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    const char* const value = i + 1 < argc ? argv[i + 1] : "";
-    if (flag == "--rounds" && std::atoi(value) > 0) {
-      options.rounds = std::atoi(value);
-    } else if (flag == "--steps" && std::atoi(value) > 0) {
-      options.steps = std::atoi(value);
-    } else if (flag == "--python" && *value != '\0') {
-      options.python = value;
-    } else {
-      std::fprintf(
-          stderr,
-          "usage: piper_bench_pipelines_model [--rounds N] [--steps N] [--python PYTHON]\n");
-      std::exit(2);
-    }
-  }
+  CLI::App app("A step of a real model, against the makespan of its computations alone");
+  app.add_option("--rounds", options.rounds, "rounds")->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps, "steps a round")->check(CLI::PositiveNumber);
+  app.add_option("--python", options.python, "a Python with PyTorch")
+      ->envname("PIPER_BENCH_PYTHON");
+  bench::parse(app, argc, argv);
   return options;
 }
 

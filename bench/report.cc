@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -20,6 +21,14 @@ void print(const std::string& name, const std::string& metric, double value, con
   std::printf("bench %s %s = %s%s\n", name.c_str(), metric.c_str(), text,
               target.empty() ? "" : (" (target " + target + ")").c_str());
   std::fflush(stdout);
+}
+
+void parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& end) {  // --help is one too
+    std::exit(app.exit(end) == 0 ? 0 : 2);
+  }
 }
 
 double median(std::vector<double> values) {

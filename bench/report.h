@@ -10,6 +10,10 @@
 
 #include "core/base/diagnostic.h"
 
+namespace CLI {
+class App;
+}
+
 namespace piper::bench {
 
 double now();  // seconds, steady
@@ -17,6 +21,9 @@ double now();  // seconds, steady
 // `bench NAME METRIC = VALUE (target TARGET)`; `format` is printf's for a double.
 void print(const std::string& name, const std::string& metric, double value, const char* format,
            const std::string& target = "");
+
+// Reads the command line; a mistake in it ends the program, with how it is used.
+void parse(CLI::App& app, int argc, char** argv);
 
 double median(std::vector<double> values);
 double least(const std::vector<double>& values);

@@ -12,10 +12,10 @@
 #include <c10/core/GradMode.h>
 #include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -218,24 +218,12 @@ void quickstart() {
 
 Options parse(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (flag == "--no-quickstart") {
-      options.quickstart = false;
-    } else if (flag == "--rounds" && value != nullptr && std::atoi(value) > 0) {
-      options.rounds = std::atoi(argv[++i]);
-    } else if (flag == "--steps" && value != nullptr && std::atoi(value) > 0) {
-      options.steps = std::atoi(argv[++i]);
-    } else if (flag == "--python" && value != nullptr) {
-      options.python = argv[++i];
-    } else {
-      std::fprintf(stderr,
-                   "usage: piper_bench_runtime [--rounds N] [--steps N] [--no-quickstart] "
-                   "[--python PYTHON]\n");
-      std::exit(2);
-    }
-  }
+  CLI::App app("Training and starting, against LibTorch and PyTorch");
+  app.add_option("--rounds", options.rounds, "rounds")->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps, "steps a round")->check(CLI::PositiveNumber);
+  app.add_flag("!--no-quickstart", options.quickstart, "leave the quick start out");
+  app.add_option("--python", options.python, "a Python with PyTorch");
+  bench::parse(app, argc, argv);
   return options;
 }
 

@@ -14,6 +14,6 @@ function(piper_add_bench name)
   set(target "piper_bench_${name}")
   add_executable(${target} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/bench/report.cc")
   target_link_libraries(${target} PRIVATE
-    ${arg_LIBS} benchmark::benchmark $<IF:$<BOOL:${arg_TORCH}>,Piper::Runtime,Piper::Core>
+    ${arg_LIBS} benchmark::benchmark CLI11::CLI11 $<IF:$<BOOL:${arg_TORCH}>,Piper::Runtime,Piper::Core>
     Piper::Paths piper_warnings)
 endfunction()
