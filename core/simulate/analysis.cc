@@ -119,12 +119,9 @@ class Analyst {
       std::int64_t bytes;
     };
     std::vector<Event> events;
-    std::int64_t live = 0;
-    const auto rows = [&](std::uint32_t m) { return rows_of(plan_, program, 0, m).count; };
-    live += program.arena_bytes;
+    std::int64_t live = program.arena_bytes;
     for (const Buffer& buffer : program.buffers) {
-      const std::int64_t bytes =
-          valid(buffer.bucket) ? buffer.bytes.fixed : buffer.bytes.at(rows(buffer.microbatch));
+      const std::int64_t bytes = bytes_of(plan_, program, 0, buffer);
       if (buffer.persistent()) {
         live += bytes;
       } else if (!buffer.in_arena()) {
