@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -81,6 +82,18 @@ class JobFile {
 
 }  // namespace
 
+std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
+  return out << schedule.name;
+}
+
+Case case_of(const Schedule& schedule) {
+  Case c;
+  c.plugin = schedule.plugin;
+  c.schedule = schedule.name;
+  c.stages_per_rank = schedule.stages_per_rank;
+  return c;
+}
+
 std::int64_t Case::global_rows() const {
   return rows > 0 ? rows : std::int64_t{dp} * microbatches + microbatches / 2 + 1;
 }
@@ -107,6 +120,12 @@ Expected<Job> make_job(const Case& c, ModelFunction model) {
   PIPER_ASSIGN(const std::vector<Proposal> proposals, propose(job.config, job.model, plugins));
   PIPER_ASSIGN(job.plans, plan(job.config, job.model, proposals));
   return job;
+}
+
+Job job_of(const Case& c) {
+  auto job = make_job(c);
+  EXPECT_TRUE(job) << to_string(c) << '\n' << to_string(job.error());
+  return job ? std::move(*job) : Job{};
 }
 
 GlobalBatch uneven_batches(const Job& job) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,13 @@
 #include "runtime/train/verify.h"
 
 namespace piper::testing {
+
+// A schedule of a plugin.
+struct Schedule {
+  const char *plugin, *name;
+  std::uint32_t stages_per_rank;
+};
+std::ostream& operator<<(std::ostream& out, const Schedule& schedule);  // its name
 
 struct Case {
   std::uint32_t pp = 1, dp = 1, microbatches = 1;
@@ -36,12 +44,16 @@ struct Case {
 
   std::int64_t global_rows() const;
 };
+Case case_of(const Schedule& schedule);
 std::string to_string(const Case& c);
 
 // Loads, captures, runs the strategy and plans. Two micro-batches of a rank, or of two ranks, never
 // have the same number of rows or counted labels if it can be helped.
 // The model may be one that is not looked up by name.
 Expected<Job> make_job(const Case& c, ModelFunction model = nullptr);
+
+// The same where it cannot fail; an empty job, and a failed test, where it does.
+Job job_of(const Case& c);
 
 // The small Qwen3 is one that no size divides evenly.
 inline constexpr std::int64_t kVocab = 37;

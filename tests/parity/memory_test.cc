@@ -16,15 +16,8 @@ namespace piper {
 namespace {
 
 using testing::Case;
-
-struct Schedule {
-  const char *plugin, *name;
-  std::uint32_t stages_per_rank;
-};
-
-std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
-  return out << schedule.name;
-}
+using testing::job_of;
+using testing::Schedule;
 
 constexpr Schedule kSchedules[] = {
     {"interleaved1f1b", "gpipe", 1},
@@ -38,9 +31,7 @@ constexpr Schedule kSchedules[] = {
 
 // 11 rows in 8 micro-batches: some have two.
 Case small(const Schedule& schedule, std::uint32_t pp, const std::string& dtype = "float32") {
-  Case c;
-  c.plugin = schedule.plugin, c.schedule = schedule.name;
-  c.stages_per_rank = schedule.stages_per_rank;
+  Case c = testing::case_of(schedule);
   c.pp = pp, c.microbatches = 8, c.rows = 11;
   c.layers = 9, c.seq_len = 32;
   c.dtype = dtype, c.optimizer = "adamw", c.max_norm = 1;
@@ -53,12 +44,6 @@ Case quick_start(const Schedule& schedule, std::uint32_t pp) {
   c.model = {"name = \"qwen3\"", "layers = 8",    "dim = 192", "heads = 6",
              "kv_heads = 2",     "head_dim = 32", "ffn = 512", "vocab = 257"};
   return c;
-}
-
-Job job_of(const Case& c) {
-  auto job = make_job(c);
-  EXPECT_TRUE(job) << to_string(c) << '\n' << to_string(job.error());
-  return job ? std::move(*job) : Job{};
 }
 
 // Some steps of a job, and how far the plan is above what they held at most.

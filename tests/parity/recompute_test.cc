@@ -15,11 +15,7 @@ namespace piper {
 namespace {
 
 using testing::Case;
-
-struct Schedule {
-  const char *plugin, *name;
-  std::uint32_t stages_per_rank;
-};
+using testing::Schedule;
 
 constexpr Schedule kSchedules[] = {
     {"interleaved1f1b", "1f1b", 1},
@@ -43,9 +39,7 @@ constexpr const char* kModes[] = {
 constexpr const char* kTypes[] = {"float64", "float32", "bfloat16"};
 
 Case cell(const Schedule& schedule) {
-  Case c;
-  c.plugin = schedule.plugin, c.schedule = schedule.name;
-  c.stages_per_rank = schedule.stages_per_rank;
+  Case c = testing::case_of(schedule);
   c.pp = 2, c.microbatches = 4;
   c.layers = 6;
   c.dropout = 0.3;

@@ -10,15 +10,10 @@ namespace piper {
 namespace {
 
 using testing::Case;
+using testing::job_of;
 
 std::string stage(int number, const std::string& more = "bucket_bytes = 0") {
   return "stage = " + std::to_string(number) + '\n' + more;
-}
-
-Job job_of(const Case& c) {
-  auto job = make_job(c);
-  EXPECT_TRUE(job.has_value()) << to_string(c) << '\n' << to_string(job.error());
-  return std::move(*job);
 }
 
 void expect_parity(const Case& c, std::int64_t steps) {

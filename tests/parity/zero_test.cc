@@ -21,11 +21,8 @@ namespace piper {
 namespace {
 
 using testing::Case;
+using testing::Schedule;
 
-struct Schedule {
-  const char *plugin, *name;
-  std::uint32_t stages_per_rank;
-};
 constexpr Schedule kSchedules[] = {
     {"interleaved1f1b", "1f1b", 1}, {"interleaved1f1b", "interleaved", 2},
     {"zerobubble", "zb1p", 1},      {"zerobubble", "zbv", 2},
@@ -73,9 +70,7 @@ bool is_legal(const Cell& cell) {
 }
 
 Case case_of(const Cell& cell) {
-  const Schedule& of = kSchedules[cell[schedule]];
-  Case c;
-  c.plugin = of.plugin, c.schedule = of.name, c.stages_per_rank = of.stages_per_rank;
+  Case c = testing::case_of(kSchedules[cell[schedule]]);
   c.pp = kRanks[cell[pp]], c.dp = kRanks[cell[dp]], c.microbatches = microbatches_of(cell);
   c.pipeline_of_one = true;
   c.layers = 9;  // not divided evenly, and enough for two stages on each of four ranks

@@ -52,40 +52,7 @@ class Plans : public testing::TestWithParam<Case> {};
 
 TEST_P(Plans, ComputeTheStepOfOneDevice) {
   Running run(GetParam().job);
-  const OneDevice one = test::one_device(run.model, run.start, run.batch);
-  run.engine->keep_gradients(true);
-
-  for (int step = 1; step <= 2; ++step) {
-    const std::vector<at::Tensor> before = run.parameters();
-    const OneDevice reference = test::one_device(run.model, before, run.batch);
-    const Expected<StepResult> evaluated = run.evaluate();
-    const Expected<StepResult> result = run.train(step);
-
-    ASSERT_TRUE(evaluated) << to_string(evaluated.error());
-    ASSERT_TRUE(result) << to_string(result.error());
-    EXPECT_NEAR(evaluated->loss, reference.loss, 1e-12 * reference.loss);
-    EXPECT_NEAR(result->loss, reference.loss, 1e-12 * reference.loss);
-    EXPECT_EQ(result->tokens, reference.tokens);
-    EXPECT_EQ(evaluated->tokens, reference.tokens);
-    EXPECT_NEAR(result->grad_norm, reference.norm, 1e-12 * reference.norm);
-    EXPECT_TRUE(result->finite);
-    for (std::uint32_t i = 0; i < before.size(); ++i) {
-      const ParameterId id{i};
-      const std::vector<std::uint32_t> homes = run.homes(id);
-      for (const std::uint32_t rank : homes) {
-        const at::Tensor value = run.engine->parameter(rank, id);
-        if (run.job.model.parameter(id).frozen) {
-          EXPECT_TRUE(at::equal(value, before[i]));
-          continue;
-        }
-        const at::Tensor gradient = run.engine->gradient(rank, id);
-        EXPECT_LT(test::relative_error(gradient, reference.gradients[i]), 1e-12);
-        EXPECT_LT(test::relative_error(value, before[i] - 0.1 * reference.gradients[i]), 1e-12);
-        EXPECT_TRUE(at::equal(value, run.engine->parameter(homes[0], id)));
-        EXPECT_TRUE(at::equal(gradient, run.engine->gradient(homes[0], id)));
-      }
-    }
-  }
+  test::expect_one_devices_steps(run, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engine, Plans, testing::ValuesIn(cases()),

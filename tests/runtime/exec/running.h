@@ -1,6 +1,7 @@
 // A job of live_toy, its engine, a batch, and the parameters at the start.
 #pragma once
 
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -76,5 +77,42 @@ struct Running {
     return *job;
   }
 };
+
+// Losses, counts, norms, gradients and updates (SGD, lr 0.1, no clipping) of steps 1 .. `steps` in
+// float64 are one device's, on every home the same bits; what is frozen stays.
+inline void expect_one_devices_steps(Running& run, int steps) {
+  run.engine->keep_gradients(true);
+  for (int step = 1; step <= steps; ++step) {
+    const std::vector<at::Tensor> before = run.parameters();
+    const OneDevice one = one_device(run.model, before, run.batch);
+    const Expected<StepResult> evaluated = run.evaluate();
+    const Expected<StepResult> result = run.train(step);
+
+    ASSERT_TRUE(evaluated) << to_string(evaluated.error());
+    ASSERT_TRUE(result) << to_string(result.error());
+    EXPECT_NEAR(evaluated->loss, one.loss, 1e-12 * one.loss);
+    EXPECT_NEAR(result->loss, one.loss, 1e-12 * one.loss);
+    EXPECT_EQ(result->tokens, one.tokens);
+    EXPECT_EQ(evaluated->tokens, one.tokens);
+    EXPECT_NEAR(result->grad_norm, one.norm, 1e-12 * one.norm);
+    EXPECT_TRUE(result->finite);
+    for (std::uint32_t i = 0; i < before.size(); ++i) {
+      const ParameterId id{i};
+      const std::vector<std::uint32_t> homes = run.homes(id);
+      for (const std::uint32_t rank : homes) {
+        const at::Tensor value = run.engine->parameter(rank, id);
+        if (run.job.model.parameter(id).frozen) {
+          EXPECT_TRUE(at::equal(value, before[i])) << i;
+          continue;
+        }
+        const at::Tensor gradient = run.engine->gradient(rank, id);
+        EXPECT_LT(relative_error(gradient, one.gradients[i]), 1e-12) << i;
+        EXPECT_LT(relative_error(value, before[i] - 0.1 * one.gradients[i]), 1e-12) << i;
+        EXPECT_TRUE(at::equal(value, run.engine->parameter(homes[0], id))) << i;
+        EXPECT_TRUE(at::equal(gradient, run.engine->gradient(homes[0], id))) << i;
+      }
+    }
+  }
+}
 
 }  // namespace piper::test

@@ -37,34 +37,10 @@ Running running(const ShardedShape& shape, DType dtype = DType::float64,
   return Running(job_of(shape, dtype, change), {.layers = shape.layers, .tied = shape.tied}, dtype);
 }
 
-// Loss, norm, gradients and updates of some steps are one device's, on every home the same.
 void expect_one_devices_steps(const ShardedShape& shape) {
   SCOPED_TRACE(to_string(shape));
   Running run = running(shape);
-  run.engine->keep_gradients(true);
-  for (int step = 1; step <= 3; ++step) {
-    const std::vector<at::Tensor> before = run.parameters();
-    const OneDevice one = test::one_device(run.model, before, run.batch);
-    const Expected<StepResult> evaluated = run.evaluate();
-    const Expected<StepResult> result = run.train(step);
-    ASSERT_TRUE(evaluated) << to_string(evaluated.error());
-    ASSERT_TRUE(result) << to_string(result.error());
-    EXPECT_NEAR(evaluated->loss, one.loss, 1e-12 * one.loss);
-    EXPECT_NEAR(result->loss, one.loss, 1e-12 * one.loss);
-    EXPECT_NEAR(result->grad_norm, one.norm, 1e-12 * one.norm);
-    for (std::uint32_t i = 0; i < before.size(); ++i) {
-      const ParameterId id{i};
-      const std::vector<std::uint32_t> homes = run.homes(id);
-      for (const std::uint32_t rank : homes) {
-        const at::Tensor value = run.engine->parameter(rank, id);
-        const at::Tensor gradient = run.engine->gradient(rank, id);
-        EXPECT_LT(test::relative_error(gradient, one.gradients[i]), 1e-12) << i;
-        EXPECT_LT(test::relative_error(value, before[i] - 0.1 * one.gradients[i]), 1e-12) << i;
-        EXPECT_TRUE(at::equal(value, run.engine->parameter(homes[0], id))) << i;
-        EXPECT_TRUE(at::equal(gradient, run.engine->gradient(homes[0], id))) << i;
-      }
-    }
-  }
+  test::expect_one_devices_steps(run, 3);
 }
 
 TEST(Sharded, ComputesOneDevicesStepsInEveryStageAndSpan) {
