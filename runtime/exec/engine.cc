@@ -94,11 +94,10 @@ at::Tensor make_arena(const Plans& plans, const Rank& rank) {
 }
 
 Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& made,
-                             std::uint32_t rank) {
+                             std::uint32_t rank, const Durations& emulated) {
   const Plan::Seat seat = plan.seat(rank);
   const Program& program = plan.programs[seat.program];
-  const EmulateConfig& emulate = state.job.config.emulate;
-  const Durations emulated = emulated_durations(plan, emulate);
+  const bool computes = state.job.config.emulate.computes();
   Bodies bodies;
   for (const Task& task : program.tasks) {
     const Site site{state.job.config,
@@ -113,7 +112,7 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                     state.switches,
                     made.moved[rank][bodies.size()]};
     PIPER_ASSIGN(std::unique_ptr<TaskBody> body,
-                 emulate.computes() && valid(task.chunk) && task.op <= Op::recompute
+                 computes && valid(task.chunk) && task.op <= Op::recompute
                      ? make_emulated(site, emulated[seat.program][bodies.size()])
                      : make_task(site));
     bodies.push_back(std::move(body));
@@ -127,12 +126,13 @@ Status prepare(State& state, const Plan& plan, PlanState& made) {
   }
   made.communications = make_communications(plan, state.job.config.emulate, state.cancellation);
   made.cells.resize(plan.world);
+  const Durations emulated = emulated_durations(plan, state.job.config.emulate);
   std::vector<Bodies> all;
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     const Program& program = plan.programs[plan.seat(rank).program];
     made.cells[rank] = std::vector<Cell>(program.buffers.size());
     made.moved.emplace_back(program.tasks.size(), 0);
-    PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, rank));
+    PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, rank, emulated));
     all.push_back(std::move(bodies));
   }
   const auto reports = [&](std::uint32_t rank) {
