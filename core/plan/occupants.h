@@ -11,8 +11,6 @@ namespace piper {
 
 class Occupants {
  public:
-  void clear() { parts_.clear(); }
-
   // From now on `who` has the bytes from `begin` up to `end`. Before that, calls `visit` with each
   // who had some of them; one may come more than once.
   template <typename Visit>
