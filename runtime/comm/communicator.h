@@ -33,6 +33,9 @@ class PointToPoint {
 };
 
 enum class Element : std::uint8_t { float32, float64 };
+constexpr std::size_t width(Element element) {  // bytes
+  return element == Element::float32 ? sizeof(float) : sizeof(double);
+}
 
 // What members add up. They compare the tag, which says what it is.
 struct Reduction {

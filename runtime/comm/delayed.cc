@@ -54,7 +54,6 @@ class DelayedCollective final : public Collective {
   }
 
  private:
-  static std::size_t width(Element element) { return element == Element::float64 ? 8 : 4; }
   void hold(std::uint32_t turns, std::size_t bytes) const {
     Sleep(ring_delay(emulate_, turns, static_cast<std::int64_t>(bytes), size())).wait();
   }

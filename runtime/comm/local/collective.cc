@@ -50,10 +50,6 @@ void reduce_into(T* part, const std::vector<Posted>& members, std::size_t begin,
   });
 }
 
-std::size_t width(Element element) {
-  return element == Element::float32 ? sizeof(float) : sizeof(double);
-}
-
 std::string describe(const Posted& posted, std::uint32_t rank) {
   using Kind = LocalCollective::Kind;
   const char* const verb = posted.kind == Kind::all_reduce       ? " reduces "
