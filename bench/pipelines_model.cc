@@ -1,6 +1,6 @@
 // A real model on two ranks: each schedule's step beside the time that the simulator gives it.
 //
-//   piper_bench_pipelines_model [--rounds N] [--steps N] [--python PYTHON]
+//   piper_bench_pipelines_model [--rounds N] [--python PYTHON]
 //
 // What a computation takes is measured where there is no pipeline: a rank that runs every stage
 // itself, while a second one does the same work on the other core. With these durations, and with
@@ -8,9 +8,10 @@
 // `bench pipelines_model METRIC = VALUE (target TARGET)`, for each schedule:
 //
 //   step_ms         the median step
-//   over_simulated  step / simulated makespan: the median over the rounds, in each of which both
-//                   are measured one after the other; and the fastest step / the makespan by the
-//                   fastest step of the twins
+//   over_simulated  step / simulated makespan: the median over the rounds. Pipeline and twins take
+//                   turns, and a step is set against the mean of the turns before and after it, so
+//                   that a machine that changes its pace hits both; and the fastest step / the
+//                   makespan by the fastest step of the twins
 //   over_own_durations  step / makespan simulated with the durations of the same step: what waiting
 //                       costs, without what two runs differ in
 //
@@ -40,8 +41,7 @@ using bench::Scratch;
 constexpr double kNanosecond = 1e-9;
 
 struct Options {
-  int rounds = 5;
-  int steps = 2;  // a round
+  int rounds = 7;
   std::string python;
 };
 
@@ -92,12 +92,12 @@ using Cost = std::map<Work, double>;
 
 // One step of a rank that runs the model alone, in the company of its twin on the other core: the
 // median of each kind of work, and how long the slower of both took.
-struct TwinStep {
+struct Twins {
   Cost durations;
-  double seconds = 0;
+  double seconds = std::numeric_limits<double>::infinity();
 };
 
-TwinStep measure_twins(std::array<bench::Run, 2>& twins) {
+Twins measure_twins(std::array<bench::Run, 2>& twins) {
   std::array<StepResult, 2> results;
   std::barrier start(2);
   const auto one = [&](std::size_t i) {
@@ -111,7 +111,7 @@ TwinStep measure_twins(std::array<bench::Run, 2>& twins) {
   const Plan& plan = twins[0].plan();
   const std::vector<Task>& tasks = plan.programs.front().tasks;
   std::map<Work, std::vector<double>> samples;
-  TwinStep out;
+  Twins out{{}, 0};
   for (const StepResult& result : results) {
     out.seconds = std::max(out.seconds, result.seconds);
     for (std::size_t t = 0; t < tasks.size(); ++t) {
@@ -158,75 +158,79 @@ double simulated_seconds(const Plan& plan, const Cost& durations) {
 
 struct Way {
   bench::Run run;
-  std::vector<double> seconds = {}, over_simulated = {}, over_own = {}, pytorch = {};
+  std::vector<double> seconds = {}, over_simulated = {}, over_own = {};
+  double fastest_simulated = 0;
 };
 
 class Bench {
  public:
-  Bench(Options options) : options_(std::move(options)) {
+  explicit Bench(Options options) : options_(std::move(options)) {
     for (const std::string& strategy : kAlone) {
       alone_.push_back({run_of(1, strategy), run_of(1, strategy)});
       measure_twins(alone_.back());  // the first step allocates
     }
-    for (const Schedule& schedule : kSchedules) {
-      ways_.push_back({run_of(
-          2, "plugin = \"" + schedule.plugin + "\"\nschedule = \"" + schedule.name + "\"\n")});
-      ways_.back().run.step();
-    }
-    fastest_.resize(alone_.size(), {{}, std::numeric_limits<double>::infinity()});
   }
 
-  void round() {
-    for (std::size_t i = 0; i < ways_.size(); ++i) {
-      Cost durations;
-      for (const Alone alone : kSchedules[i].alone) {
-        TwinStep step = measure_twins(alone_[alone]);
-        durations.insert(step.durations.begin(), step.durations.end());
-        if (step.seconds < fastest_[alone].seconds) {
-          fastest_[alone] = std::move(step);
-        }
-      }
-      Way& way = ways_[i];
-      std::vector<double> seconds;
-      for (int step = 0; step < options_.steps; ++step) {
-        const StepResult result = way.run.step(/*record=*/true);
-        seconds.push_back(result.seconds);
-        const Durations own = durations_of(without_waits(way.run.plan(), result.times));
-        way.over_own.push_back(result.seconds / makespan(way.run.plan(), own));
-      }
-      way.over_simulated.push_back(median(seconds) / simulated_seconds(way.run.plan(), durations));
-      way.seconds.insert(way.seconds.end(), seconds.begin(), seconds.end());
-      if (!options_.python.empty() && kSchedules[i].pytorch) {
-        const std::vector<double> theirs = pytorch(kSchedules[i].name);
-        way.pytorch.insert(way.pytorch.end(), theirs.begin(), theirs.end());
-      }
-    }
-  }
-
-  void print() const {
-    for (std::size_t i = 0; i < ways_.size(); ++i) {
-      const Way& way = ways_[i];
-      Cost durations;
-      for (const Alone alone : kSchedules[i].alone) {
-        durations.insert(fastest_[alone].durations.begin(), fastest_[alone].durations.end());
-      }
-      const auto line = [&](const std::string& metric, double value, const char* format,
-                            const std::string& target = "") {
-        bench::print("pipelines_model", kSchedules[i].name + '_' + metric, value, format, target);
-      };
-      const double simulated = simulated_seconds(way.run.plan(), durations);
-      line("step_ms", median(way.seconds) * 1e3, "%.1f");
-      line("over_simulated", median(way.over_simulated), "%.3f", "<= 1.03");
-      line("over_simulated_of_fastest", least(way.seconds) / simulated, "%.3f", "<= 1.03");
-      line("over_own_durations", median(way.over_own), "%.3f");
-      if (!way.pytorch.empty()) {
-        line("pytorch_step_ms", median(way.pytorch) * 1e3, "%.1f");
-        line("over_pytorch", median(way.seconds) / median(way.pytorch), "%.3f");
-      }
-    }
+  void run(const Schedule& schedule) {
+    Way way{
+        run_of(2, "plugin = \"" + schedule.plugin + "\"\nschedule = \"" + schedule.name + "\"\n")};
+    way.run.step();
+    measure(schedule, way);
+    print(schedule, way);
   }
 
  private:
+  void measure(const Schedule& schedule, Way& way) {
+    const Plan& plan = way.run.plan();
+    Twins fastest;
+    const auto turn = [&] {
+      Twins twins = measure_alone(schedule);
+      if (twins.seconds < fastest.seconds) {
+        fastest = twins;
+      }
+      return simulated_seconds(plan, twins.durations);
+    };
+    double before = turn();
+    for (int round = 0; round < options_.rounds; ++round) {
+      const StepResult result = way.run.step(/*record=*/true);
+      const double after = turn();
+      way.seconds.push_back(result.seconds);
+      way.over_simulated.push_back(2 * result.seconds / (before + after));
+      const Durations own = durations_of(without_waits(plan, result.times));
+      way.over_own.push_back(result.seconds / makespan(plan, own));
+      before = after;
+    }
+    way.fastest_simulated = simulated_seconds(plan, fastest.durations);
+  }
+
+  // All that the schedule computes, each kind of work as its twins take for it.
+  Twins measure_alone(const Schedule& schedule) {
+    Twins all{{}, 0};
+    for (const Alone alone : schedule.alone) {
+      Twins twins = measure_twins(alone_[alone]);
+      all.durations.merge(twins.durations);
+      all.seconds += twins.seconds;
+    }
+    return all;
+  }
+
+  void print(const Schedule& schedule, const Way& way) const {
+    const auto line = [&](const std::string& metric, double value, const char* format,
+                          const std::string& target = "") {
+      bench::print("pipelines_model", schedule.name + '_' + metric, value, format, target);
+    };
+    line("step_ms", median(way.seconds) * 1e3, "%.1f");
+    line("over_simulated", median(way.over_simulated), "%.3f", "<= 1.03");
+    line("over_simulated_of_fastest", least(way.seconds) / way.fastest_simulated, "%.3f",
+         "<= 1.03");
+    line("over_own_durations", median(way.over_own), "%.3f");
+    if (!options_.python.empty() && schedule.pytorch) {
+      const double theirs = median(pytorch(schedule.name));
+      line("pytorch_step_ms", theirs * 1e3, "%.1f");
+      line("over_pytorch", median(way.seconds) / theirs, "%.3f");
+    }
+  }
+
   bench::Run run_of(int pp, const std::string& strategy) const {
     Job job = bench::make_job(scratch_, bench::language_model(pp) + "[[strategy]]\n" + strategy);
     Batch batch = bench::random_batch(job);
@@ -236,21 +240,18 @@ class Bench {
   std::vector<double> pytorch(const std::string& schedule) const {
     const std::string script = std::string(PIPER_SOURCE_DIR) + "/bench/pipelines.py";
     return bench::numbers(bench::output_of("'" + options_.python + "' '" + script + "' " +
-                                           schedule + " " + std::to_string(options_.steps)));
+                                           schedule + " " + std::to_string(options_.rounds)));
   }
 
   const Options options_;
   const Scratch scratch_;
   std::vector<std::array<bench::Run, 2>> alone_;  // by Alone
-  std::vector<Way> ways_;                         // by schedule
-  std::vector<TwinStep> fastest_;                 // by Alone
 };
 
 Options parse(int argc, char** argv) {
   Options options;
   CLI::App app("A step of a real model, against the makespan of its computations alone");
   app.add_option("--rounds", options.rounds, "rounds")->check(CLI::PositiveNumber);
-  app.add_option("--steps", options.steps, "steps a round")->check(CLI::PositiveNumber);
   app.add_option("--python", options.python, "a Python with PyTorch")
       ->envname("PIPER_BENCH_PYTHON");
   bench::parse(app, argc, argv);
@@ -263,9 +264,8 @@ Options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   const piper::Options options = piper::parse(argc, argv);
   piper::Bench bench(options);
-  for (int round = 0; round < options.rounds; ++round) {
-    bench.round();
+  for (const piper::Schedule& schedule : piper::kSchedules) {
+    bench.run(schedule);
   }
-  bench.print();
   return 0;
 }

@@ -4,9 +4,9 @@
 //
 //   fits_*   pipeline x ZeRO in one capacity: rows of the largest micro-batch that fits, with the
 //            policies "chain" and with "step", as the usual frameworks have under a pipeline. The
-//            capacity is what "step" needs for 4 rows in stage 2. The largest are run for a step.
-//            And planned only: a dense model with as many parameters as the original's of 1B, in
-//            the set-up of its sweep, on ranks of 40 GiB.
+//            capacity is what "step" needs for 4 rows in both stages. The largest are run for a
+//            step. And planned only: a dense model with as many parameters as the original's of 1B,
+//            in the set-up of its sweep, on ranks of 40 GiB. Both also with recomputation.
 //   bytes_*  bytes a parameter at the peak, planned and measured, beside those of docs/zero.md; few
 //            tokens, small buckets.
 //   step_*   milliseconds of a step with emulated computations and links, simulated and measured.
@@ -102,13 +102,14 @@ const Policy kPolicies[] = {
 void run_once(const std::string& name, const Job& job) {
   Batch batch = bench::random_batch(job);
   bench::Run run(job, std::move(batch));
+  run.step();  // makes the optimizer's state at its end
   const StepResult result = run.step();
   const auto most = *std::max_element(result.peak_bytes.begin(), result.peak_bytes.end());
   print(name + "_planned_mib", static_cast<double>(most_bytes(job)) / 1048576, "%.1f");
   print(name + "_measured_mib", static_cast<double>(most) / 1048576, "%.1f", "<= planned");
 }
 
-// `capacity` 0: what "step" needs for 4 rows in stage 2. Prints the larger over the smaller.
+// `capacity` 0: what "step" needs for 4 rows in both stages. Prints the larger over the smaller.
 void compare_policies(const std::string& name, const std::string& text, std::int64_t parts,
                       const std::string& buckets, std::int64_t capacity, bool runs) {
   const bench::Scratch scratch;
@@ -116,7 +117,8 @@ void compare_policies(const std::string& name, const std::string& text, std::int
     return Sized(scratch, text + zero(stage, buckets + policy.options), parts);
   };
   if (capacity == 0) {
-    capacity = most_bytes(job_of(2, kPolicies[1]).with(4));
+    capacity = std::max(most_bytes(job_of(2, kPolicies[1]).with(4)),
+                        most_bytes(job_of(3, kPolicies[1]).with(4)));
   }
   print(name + "_capacity_mib", static_cast<double>(capacity) / 1048576, "%.1f");
   for (const int stage : {2, 3}) {
@@ -136,23 +138,29 @@ void compare_policies(const std::string& name, const std::string& text, std::int
   }
 }
 
+// The bench's own model, and a dense one with as many parameters as the original's of 1B in the
+// set-up of its sweep; with the activations that a backward needs kept, and recomputed.
 void fits() {
-  compare_policies("fits_pp4_dp2",
-                   "[model]\nname = \"qwen3\"\nlayers = 8\ndim = 256\nheads = 4\nkv_heads = 4\n"
-                   "head_dim = 64\nffn = 688\nvocab = 256\ntied = false\n[mesh]\npp = 4\ndp = 2\n"
-                   "[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\nseq_len = 16\n"
-                   "global_batch_size = 16\nmicrobatches = 8\nsteps = 1000\n"
-                   "[optimizer]\nname = \"adamw\"\nlr = 0.001\n" +
-                       kOneForwardOneBackward,
-                   16, "bucket_bytes = 1\n", 0, /*runs=*/true);
-  compare_policies("fits_1b_pp8_dp2",
-                   "[model]\nname = \"qwen3\"\nlayers = 16\ndim = 1024\nheads = 16\nkv_heads = 8\n"
-                   "head_dim = 64\nffn = 14336\nvocab = 151936\ntied = false\n[mesh]\npp = 8\n"
-                   "dp = 2\n[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\n"
-                   "seq_len = 512\nglobal_batch_size = 32\nmicrobatches = 16\nsteps = 1000\n"
-                   "dtype = \"bfloat16\"\n[optimizer]\nname = \"adamw\"\nlr = 0.001\n" +
-                       kOneForwardOneBackward,
-                   32, "", std::int64_t{40} << 30, /*runs=*/false);
+  const std::string small =
+      "[model]\nname = \"qwen3\"\nlayers = 8\ndim = 256\nheads = 4\nkv_heads = 4\n"
+      "head_dim = 64\nffn = 688\nvocab = 256\ntied = false\n[mesh]\npp = 4\ndp = 2\n"
+      "[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\nseq_len = 16\n"
+      "global_batch_size = 16\nmicrobatches = 8\nsteps = 1000\n"
+      "[optimizer]\nname = \"adamw\"\nlr = 0.001\n";
+  const std::string original =
+      "[model]\nname = \"qwen3\"\nlayers = 16\ndim = 1024\nheads = 16\nkv_heads = 8\n"
+      "head_dim = 64\nffn = 14336\nvocab = 151936\ntied = false\n[mesh]\npp = 8\n"
+      "dp = 2\n[training]\ndataset = \"jsonl\"\ndataset_path = [\"none\"]\n"
+      "seq_len = 512\nglobal_batch_size = 32\nmicrobatches = 16\nsteps = 1000\n"
+      "dtype = \"bfloat16\"\n[optimizer]\nname = \"adamw\"\nlr = 0.001\n";
+  for (const std::string mode : {"none", "full"}) {
+    const std::string more = "[activation_checkpoint]\nmode = \"" + mode + "\"\n";
+    const std::string suffix = mode == "none" ? "" : "_recomputed";
+    compare_policies("fits_pp4_dp2" + suffix, small + more + kOneForwardOneBackward, 16,
+                     "bucket_bytes = 1\n", 0, /*runs=*/true);
+    compare_policies("fits_1b_pp8_dp2" + suffix, original + more + kOneForwardOneBackward, 32, "",
+                     std::int64_t{40} << 30, /*runs=*/false);
+  }
 }
 
 // ---- Bytes a parameter ----
