@@ -1,17 +1,17 @@
-# piper_add_test(NAME LABEL label SOURCES source... [LIBS target...] [TORCH] [TIMEOUT seconds])
+# piper_add_test(NAME LABEL label SOURCES source... [LIBS target...] [TORCH] [WHOLE] [TIMEOUT seconds])
 #
 # Builds tests/bin/LABEL_NAME_test with GoogleTest's main and registers it with CTest under LABEL
 # (core, sdk, runtime, parity, gpu or tools). It links Piper::Core, or, with TORCH, Piper::Runtime,
 # which holds core: never name both.
 #
-# Without TORCH each TEST is a CTest test of its own. Loading LibTorch costs 0.2 s a process, so with
-# TORCH the binary is one CTest test, called LABEL.NAME. TORCH tests are left out where the runtime is.
+# Each TEST is a CTest test of its own. With WHOLE the binary is one, called LABEL.NAME; with TORCH too,
+# since loading LibTorch costs 0.2 s a process. TORCH tests are left out where the runtime is.
 #
 # The sources see the macros of Piper::Paths (PIPER_SOURCE_DIR and so on).
 include(GoogleTest)
 
 function(piper_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "LABEL;TIMEOUT" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;WHOLE" "LABEL;TIMEOUT" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_LABEL OR NOT arg_SOURCES)
     message(FATAL_ERROR "piper_add_test(${name}): expected LABEL and SOURCES, got: ${ARGN}")
   endif()
@@ -31,7 +31,7 @@ function(piper_add_test name)
     Piper::Paths piper_warnings)
 
   # One label only: gtest_discover_tests flattens a list, and loses the timeout after it.
-  if(arg_TORCH)
+  if(arg_TORCH OR arg_WHOLE)
     set(test "${arg_LABEL}.${name}")
     add_test(NAME ${test} COMMAND ${target})
     set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})

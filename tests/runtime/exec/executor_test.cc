@@ -359,16 +359,16 @@ TEST(Executor, GivesUpOnATaskThatNeverReturns) {
   PlanBuilder builder(1, 1);
   ProgramBuilder& p = builder.program({0});
   p.task(p.stream("compute", Stream::Kind::compute), {.op = Op::update});
-  std::mutex hold;
-  hold.lock();
   // What an abandoned thread can reach lives on.
+  const auto hold = std::make_shared<std::mutex>();
+  hold->lock();
   auto* const harness = new Harness(builder.build(), [&](std::uint32_t, std::uint32_t) {
-    return [&](const StepContext&) { const std::lock_guard lock(hold); };
+    return [hold](const StepContext&) { const std::lock_guard lock(*hold); };
   });
 
   const Status status = harness->run(milliseconds(100));
   const bool wedged = harness->executor->wedged();
-  hold.unlock();
+  hold->unlock();
 
   ASSERT_FALSE(status);
   EXPECT_EQ(to_string(status.error()),
