@@ -6,6 +6,8 @@
 // and no two micro-batches count equally many tokens. CI runs every schedule, R and M, each with
 // one of the six pairs of dp and kind, in turn, so that each schedule meets every pair.
 // PIPER_PARITY_LARGE=1 runs all.
+//
+// B12: M below R, of every schedule. B33: weights start as one device's in every layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -134,7 +134,7 @@ TEST(Parity, HoldsWithParameterGroups) {
   EXPECT_TRUE(report.passed) << report.text;
 }
 
-// The oracle's own test: it must see a wrong scale, however small a layout hides it.
+// B29, and the oracle's own test: it must see a wrong scale, however small a layout hides it.
 TEST(Parity, FailsWhereTheScalingIsBroken) {
   for (const std::string dtype : {"float64", "float32"}) {
     for (const double factor : {2.0, 0.5, 1.0 + 1e-4}) {

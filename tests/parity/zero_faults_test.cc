@@ -28,6 +28,7 @@ void expect_parity(const Case& c, std::int64_t steps) {
 // What five steps gave, and the most that each rank held.
 struct Ran {
   std::vector<std::int64_t> peaks, inputs;  // by rank: bytes; those of the step's rows among them
+  std::vector<std::array<std::int64_t, kMemoryKinds>> of_kind;  // by rank: peaks of each kind
   std::vector<double> losses, norms;
 };
 Ran run(const Case& c) {
@@ -43,6 +44,7 @@ Ran run(const Case& c) {
     ran.losses.push_back(result->loss);
     ran.norms.push_back(result->grad_norm);
     ran.peaks = result->peak_bytes;
+    ran.of_kind = result->peak_of_kind;
   }
   for (std::uint32_t rank = 0; rank < job.plans.train.world; ++rank) {
     const Plan::Seat seat = job.plans.train.seat(rank);
@@ -138,26 +140,43 @@ TEST(ZeroFaults, KeepTiedCopiesEqualInAGroupOfTheirOwn) {
   }
 }
 
-// B46: everything of the first stage frozen, or a layer within one, with either backward.
+// B46 (a), (b): everything of the first stage frozen, or a layer within one, with either backward.
+const std::vector<std::vector<std::string>> kFrozen = {
+    {"model.embed_tokens.weight", "model.layers.0.*", "model.layers.1.*"}, {"model.layers.2.*"}};
+
+Case frozen_case(const std::vector<std::string>& freeze, const std::string& schedule, int number) {
+  Case c;
+  c.plugin = schedule == "zb1p" ? "zerobubble" : "interleaved1f1b", c.schedule = schedule;
+  c.pp = 2, c.dp = 2, c.microbatches = 3;
+  c.freeze = freeze;
+  c.zero = stage(number, "bucket_bytes = 4000");
+  return c;
+}
+
 TEST(ZeroFaults, LeaveFrozenParametersAlone) {
-  for (const std::string freeze : {"model.layers.[01].*", "model.layers.2.*"}) {
+  for (const std::vector<std::string>& freeze : kFrozen) {
     for (const std::string schedule : {"zb1p", "1f1b"}) {
-      for (const int number : {1, 2, 3}) {
-        Case c;
-        c.plugin = schedule == "zb1p" ? "zerobubble" : "interleaved1f1b", c.schedule = schedule;
-        c.pp = 2, c.dp = 2, c.microbatches = 3;
-        c.freeze = {freeze};
-        if (freeze.find("[01]") != std::string::npos) {
-          c.freeze = {"model.embed_tokens.weight", "model.layers.0.*", "model.layers.1.*"};
-        }
-        c.zero = stage(number, "bucket_bytes = 4000");
-        expect_parity(c, 2);
+      for (const int number : {0, 1, 2, 3}) {
+        expect_parity(frozen_case(freeze, schedule, number), 2);
       }
     }
   }
 }
 
-// Memory that is used again too early shows after some steps: every stage has the same losses.
+TEST(ZeroFaults, KeepNoGradientsOrOptimizerForFrozenParameters) {
+  for (const int number : {0, 1, 2, 3}) {
+    const Ran ran = run(frozen_case(kFrozen[0], "1f1b", number));
+    const std::size_t first_stage = 0, last_stage = ran.of_kind.size() - 1;
+    for (const MemoryKind kind : {MemoryKind::gradient, MemoryKind::optimizer}) {
+      const auto of = static_cast<std::size_t>(kind);
+      EXPECT_EQ(ran.of_kind[first_stage][of], 0) << to_string(kind) << " in stage " << number;
+      EXPECT_GT(ran.of_kind[last_stage][of], 0) << to_string(kind) << " in stage " << number;
+    }
+  }
+}
+
+// DeepSpeed#7965: memory that is used again too early shows after some steps: every stage has the
+// same losses.
 TEST(ZeroFaults, HaveTheLossesOfStageZeroStepAfterStep) {
   Case c;
   c.pp = 2, c.dp = 2, c.microbatches = 5, c.max_norm = 0.5;
