@@ -117,13 +117,15 @@ TEST(ZeroFaults, AccumulateWhereOneRankHoldsAll) {
   }
 }
 
-// B06: many backwards a step, each reduced once.
+// B06: many backwards a step, each reduced once; a lone bucket's chain is as long as the step.
 TEST(ZeroFaults, ReduceEveryMicrobatchUnderAPipeline) {
   Case c;
   c.pp = 2, c.dp = 2, c.microbatches = 5;
   for (const int number : {2, 3}) {
-    c.zero = stage(number);
-    expect_parity(c, 2);
+    for (const std::string buckets : {"bucket_bytes = 0", "bucket_bytes = 1"}) {
+      c.zero = stage(number, buckets);
+      expect_parity(c, 2);
+    }
   }
 }
 

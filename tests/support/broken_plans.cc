@@ -231,6 +231,10 @@ void add_lifetimes(Broken& broken) {
                std::erase_if(program[program.find(Op::recv, 0)].waits,
                              [](const Wait& wait) { return wait.previous; });
              });
+  broken.add("a buffer is never allocated", "plan.release", PipelineShape{}, [](Plan& plan) {
+    Program& program = plan.programs[0];
+    program.buffers[find_buffer(program, Kind::saved, 0)].alloc = none<TaskId>();
+  });
   broken.add("the arena is too small", "plan.arena", PipelineShape{},
              [](Plan& plan) { plan.programs[1].arena_bytes = 64; });
   broken.add("a place in the arena is not aligned", "plan.arena", PipelineShape{}, [](Plan& plan) {
@@ -277,6 +281,10 @@ void add_gradients(Broken& broken) {
     ProgramEdit program(plan, 0);
     program.erase(program.find(Op::update));
   });
+  broken.add("a bucket of another rank is updated", "plan.update", PipelineShape{}, [](Plan& plan) {
+    ProgramEdit first(plan, 0), last(plan, 1);
+    first[first.find(Op::update)].task.bucket = last[last.find(Op::update)].task.bucket;
+  });
   broken.add("a bucket is updated twice", "plan.update", PipelineShape{}, [](Plan& plan) {
     ProgramEdit program(plan, 0);
     program.duplicate(program.find(Op::update));
@@ -313,6 +321,16 @@ void add_shards(Broken& broken) {
              [](Plan& plan) {
                ProgramEdit program(plan, 0);
                program.erase(program.find(Op::all_gather));
+             });
+  broken.add("shards are of other ranks in one gather", "plan.materialised",
+             ShardedShape{.pp = 1, .dp = 4, .microbatches = 2, .zero = 3, .hybrid = 2},
+             [](Plan& plan) {
+               ProgramEdit program(plan, 0);
+               Task& gather = program[program.find(Op::all_gather, 1)].task;
+               Communicator other = plan.communicators[index(gather.communicator)];
+               other.ranks = {0, 2, 1, 3};
+               gather.communicator = CommId{static_cast<std::uint32_t>(plan.communicators.size())};
+               plan.communicators.push_back(other);
              });
   broken.add("a chain is not reduced", "plan.reduction", pieces, [](Plan& plan) {
     ProgramEdit program(plan, 0);
