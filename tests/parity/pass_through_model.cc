@@ -1,10 +1,12 @@
 // A model that passes ids through, as numbers times weights and as integers: the loss is the
-// squared distance of every id to its label, so 0 exactly where tokens and labels of a row met, in
-// every layer and micro-batch. Two values of equal shape go from layer to layer, one without a
-// gradient.
+// squared distance of the ids that each layer gives to their labels, so 0 exactly where tokens and
+// labels of a row met, in every layer and micro-batch. Two values of equal shape go from layer to
+// layer, one without a gradient; the other also goes to the end, so that it has the gradients of
+// two readers.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
 
 #include "runtime/model/build.h"
 
@@ -20,6 +22,7 @@ void build(piper::Build& b) {
   Tensors h = b.region({tokens}, [dtype](const Tensors& in) {
     return Tensors{in[0].to(dtype), in[0].clone()};
   });
+  Tensors ends;
   const std::int64_t layers = b.integer("layers", 4);
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto scope = b.annotate("layer");
@@ -28,12 +31,19 @@ void build(piper::Build& b) {
     h = b.region(h, [weight](const Tensors& in) {
       return Tensors{in[0].mul(*weight), in[1].clone()};
     });
+    ends.push_back(h[0]);
   }
-  b.loss(b.region({h[0], h[1], labels}, [dtype](const Tensors& in) {
-    const at::Tensor counted = in[2].ne(-100).to(dtype);
-    const at::Tensor apart = in[0].sub(in[2]), ids_apart = in[1].sub(in[2]).to(dtype);
-    const at::Tensor distance = apart.mul(apart).add(ids_apart.mul(ids_apart));
-    return Tensors{distance.mul(counted).sum()};
+  ends.push_back(h[1]);
+  ends.push_back(labels);
+  b.loss(b.region(ends, [dtype](const Tensors& in) {
+    const at::Tensor& wanted = in.back();
+    const at::Tensor counted = wanted.ne(-100).to(dtype);
+    at::Tensor sum = at::zeros({}, counted.options());
+    for (std::size_t i = 0; i + 1 < in.size(); ++i) {
+      const at::Tensor apart = in[i].sub(wanted).to(dtype);
+      sum = sum.add(apart.mul(apart).mul(counted).sum());
+    }
+    return Tensors{sum};
   })[0]);
 }
 
