@@ -222,20 +222,22 @@ void add_plan(CLI::App& program, CommandLine& line) {
           ->excludes(rank)
           ->excludes(after)
           ->excludes(format);
-  command
-      .add_option("--diff", options->diff,
-                  "say what differs in the plan of another job; the exit status is then 1")
-      ->type_name("OTHER.toml")
-      ->excludes(after)
-      ->excludes(format)
-      ->excludes(explain);
+  auto* diff =
+      command
+          .add_option("--diff", options->diff,
+                      "say what differs in the plan of another job; the exit status is then 1")
+          ->type_name("OTHER.toml")
+          ->excludes(after)
+          ->excludes(format)
+          ->excludes(explain);
   command
       .add_flag("--max-batch", options->max_batch,
                 "the largest micro-batch that fits [memory] capacity, instead of the plan")
       ->excludes(rank)
       ->excludes(after)
       ->excludes(format)
-      ->excludes(explain);
+      ->excludes(explain)
+      ->excludes(diff);
   command.add_flag("--evaluate", options->evaluate, "the plan of a held-out batch, not of a step");
   command.callback(
       [&line, options] { line.run = [&line, options] { return run(line, *options); }; });

@@ -53,6 +53,12 @@ std::string counted(std::int64_t count, const std::string& thing) {
 Expected<CheckedJob> check_job(const CommandLine& line) {
   CheckedJob job;
   PIPER_ASSIGN(job.config, load_config(line.job, line.overrides));
+  const CostConfig& cost = job.config.cost;
+  if (!cost.file.empty() && cost.model != "measured" && !line.other_costs) {
+    return fail(error("config.conflict",
+                      "cost.file: expected cost.model = \"measured\", got " + toml_text(cost.model),
+                      job.config.where("cost.file")));
+  }
   PIPER_ASSIGN(job.said, read_directives(job.config));
   for (const Directive& directive : job.said.directives) {
     if (const auto* split = std::get_if<SplitDirective>(&directive.what)) {

@@ -43,10 +43,10 @@ Expected<Predicted> predict(Job& job, const SimulateCommand& command) {
     return out;
   }
   if (job.config.cost.model == "measured" && job.config.cost.file.empty()) {
-    return fail(error("config.missing_key",
-                      "--costs measured: expected a file of costs, as in "
-                      "--cost.model=measured --cost.file=FILE, got none",
-                      job.config.where("cost")));
+    return fail(
+        error("config.missing_key",
+              "--costs measured: expected a file of costs, as in --cost.file=FILE, got none",
+              job.config.where("cost")));
   }
   out.unit = {kNanosecondsOfMs, "ms"};
   if (job.config.cost.model == "emulated") {
@@ -163,8 +163,10 @@ void add_simulate(CLI::App& program, CommandLine& line) {
   command.add_flag("--json", options->json, "print JSON");
   command.add_option("--trace", options->trace, "write a trace for Perfetto")->type_name("FILE");
   command.add_option("--svg", options->svg, "write the schedule as a picture")->type_name("FILE");
-  command.callback(
-      [&line, options] { line.run = [&line, options] { return run(line, *options); }; });
+  command.callback([&line, options] {
+    line.other_costs = !options->costs.empty();
+    line.run = [&line, options] { return run(line, *options); };
+  });
 }
 
 }  // namespace piper

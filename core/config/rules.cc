@@ -108,16 +108,10 @@ void check_cost(Loading& loading) {
   if (!loading.good({"cost"})) {
     return;
   }
-  const bool measured = config.cost.model == "measured";
-  if (measured && config.cost.file.empty()) {
+  if (config.cost.model == "measured" && config.cost.file.empty()) {
     loading.refuse("cost", error("config.missing_key",
                                  "cost.model = \"measured\": expected cost.file, got none",
                                  config.where("cost.model")));
-  } else if (!measured && !config.cost.file.empty()) {
-    loading.refuse("cost", error("config.conflict",
-                                 "cost.file: expected cost.model = \"measured\", got " +
-                                     toml_text(config.cost.model),
-                                 config.where("cost.file")));
   }
 }
 

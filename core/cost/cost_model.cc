@@ -18,6 +18,9 @@ namespace {
 
 using Kind = RawValue::Kind;
 
+constexpr double kSlowest = 1e-6, kFastest = 1e12;  // of a machine, in its units
+constexpr double kMostMicroseconds = 1e9;
+
 constexpr std::pair<std::string_view, Op> kMeasuredOps[] = {
     {"forward", Op::forward},
     {"backward", Op::backward},
@@ -31,7 +34,7 @@ class Table {
   Table(const RawValue& table, std::string name, Diagnostics& errors)
       : table_(table), name_(std::move(name)), errors_(errors) {}
 
-  void number(std::string_view key, double& out, double least = 0, bool above = true) {
+  void number(std::string_view key, double& out, double least, double most) {
     const RawValue* value = take(key);
     if (value == nullptr) {
       return;
@@ -40,9 +43,8 @@ class Table {
         value->kind == Kind::integer ? static_cast<double>(value->integer) : value->number;
     if (value->kind != Kind::integer && value->kind != Kind::number) {
       wrong("cost.type", key, "a number", *value);
-    } else if (!std::isfinite(got) || got < least || (above && got == least)) {
-      wrong("cost.range", key,
-            std::string("a number ") + (above ? "above " : "of at least ") + toml_number(least),
+    } else if (!(got >= least && got <= most)) {
+      wrong("cost.range", key, "a number from " + toml_number(least) + " to " + toml_number(most),
             *value);
     } else {
       out = got;
@@ -87,8 +89,8 @@ void read_link(const RawValue* link, const std::string& name, Link& out, Diagnos
     return;
   }
   Table table(*link, name + '.', errors);
-  table.number("latency_us", out.latency_us, 0, false);
-  table.number("gbps", out.gbps);
+  table.number("latency_us", out.latency_us, 0, kMostMicroseconds);
+  table.number("gbps", out.gbps, kSlowest, kFastest);
   table.refuse_others();
 }
 
@@ -128,7 +130,7 @@ MeasuredCost read_cost(const RawValue& entry, Diagnostics& errors) {
       table.wrong("cost.range", "regions", "a region or a range of them, as in \"0..4\"", *regions);
     }
   }
-  table.number("us", cost.us, 0, false);
+  table.number("us", cost.us, 0, kMostMicroseconds);
   table.refuse_others();
   for (const char* key : {"op", "regions", "us"}) {
     if (entry.find(key) == nullptr) {
@@ -165,11 +167,11 @@ Expected<Machine> parse_machine(std::string_view text, const std::string& file) 
   Diagnostics errors;
   Table table(root, "", errors);
   table.text("name", machine.name);
-  table.number("tflops", machine.tflops);
-  table.number("memory_gbps", machine.memory_gbps);
+  table.number("tflops", machine.tflops, kSlowest, kFastest);
+  table.number("memory_gbps", machine.memory_gbps, kSlowest, kFastest);
   double ranks = machine.ranks_per_node;
-  table.number("ranks_per_node", ranks, 1, false);
-  machine.ranks_per_node = static_cast<std::uint32_t>(std::min(ranks, 1e6));
+  table.number("ranks_per_node", ranks, 1, 1e6);
+  machine.ranks_per_node = static_cast<std::uint32_t>(ranks);
   read_link(table.take("node"), "node", machine.node, errors);
   read_link(table.take("network"), "network", machine.network, errors);
   table.refuse_others();

@@ -13,8 +13,11 @@ constexpr double kNanoseconds = 1e9;
 // Of an optimizer: reads and writes parameter, gradient and two moments.
 constexpr std::int64_t kTouched = 7;
 
+// So many of them fit into a sum over any plan.
+constexpr double kMostNanoseconds = 1e12;
+
 std::uint64_t ticks(double nanoseconds) {
-  return static_cast<std::uint64_t>(std::llround(std::max(1.0, nanoseconds)));
+  return static_cast<std::uint64_t>(std::llround(std::clamp(nanoseconds, 1.0, kMostNanoseconds)));
 }
 
 }  // namespace

@@ -94,6 +94,11 @@ class Checker {
     if (first == nullptr) {
       first = &cell;
       rank_of_[cell.stage] = home;
+    } else if (rank_of_[cell.stage] != home && expected_.mapping == Mapping::bidirectional) {
+      fail(cell, "expected micro-batches below " + number(expected_.microbatches / 2) +
+                     " of a stage on one rank and the others on the opposite one with this "
+                     "mapping; " +
+                     to_string(*first) + " is at " + at(first->where));
     } else if (rank_of_[cell.stage] != home) {
       fail(cell, "stage " + number(cell.stage) + " is on rank " + number(rank) +
                      " here, and on another with " + to_string(*first) + " at " + at(first->where) +
@@ -129,6 +134,9 @@ class Checker {
     }
     if (cell.kind != Kind::forward && forward == nullptr) {
       fail(cell, "comes before the forward of its micro-batch, or without one");
+    }
+    if (cell.kind != Kind::forward && cell.overlap != 0 && forward->overlap == cell.overlap) {
+      fail(cell, "is in one pair with " + to_string(*forward) + ", which it needs");
     }
     if (cell.kind == Kind::backward_weight && input == nullptr) {
       fail(cell, "comes before the I of its micro-batch, or without one");

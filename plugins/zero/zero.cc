@@ -50,6 +50,10 @@ void plan(Job& job) {
   what.prefetch = static_cast<std::uint32_t>(number(3, "prefetch"));
 
   const std::string_view axis = text(0, "axis");
+  if (what.shard != 0 && job.written("axis") && job.axis(axis).size == 1) {
+    job.warn("axis", "nothing to shard over: [mesh] " + std::string(axis) + " is 1",
+             job.get_str("axis").where);
+  }
   job.claim_axis(axis);
   job.replicate({}, job.along({axis}), what);
 }

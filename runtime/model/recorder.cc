@@ -119,6 +119,8 @@ ParameterHandle Recorder::parameter(const std::string& name, const std::vector<s
   model_.inits.push_back(init);
   auto slot = std::make_shared<at::Tensor>(meta_tensor(shape, dtype()));
   model_.parameters.push_back(slot);
+  inside_.emplace_back();
+  renew(static_cast<ParameterId>(inside_.size() - 1));
   return ParameterHandle(std::move(slot));
 }
 
@@ -167,19 +169,10 @@ Tensors Recorder::region(const Tensors& inputs, RegionFunction function,
   }
 
   function = with_contiguous_results(std::move(function));
-  // Other tensors in the slots while the region runs, so that one copied out of a handle is
-  // noticed.
-  Tensors declared;
-  for (std::size_t i = 0; i < model_.parameters.size(); ++i) {
-    const Parameter& parameter = model_.graph.parameters[i];
-    declared.push_back(
-        std::exchange(*model_.parameters[i],
-                      meta_tensor(parameter.shape, to_torch(parameter.dtype))
-                          .set_requires_grad(is_floating(parameter.dtype) && !parameter.frozen)));
-  }
+  swap_parameters();
   last_region_ = region.where;
   try {
-    traces_.push_back(trace_region(function, std::move(arguments), model_.parameters,
+    traces_.push_back(trace_region(function, std::move(arguments), storages_,
                                    model_.graph.parameters, region.where));
     if (measure_) {
       Tensors parameters;
@@ -196,8 +189,9 @@ Tensors Recorder::region(const Tensors& inputs, RegionFunction function,
     throw Refused(
         error("model.region_failed", first_line(failure.what_without_backtrace()), region.where));
   }
-  for (std::size_t i = 0; i < declared.size(); ++i) {
-    *model_.parameters[i] = std::move(declared[i]);
+  swap_parameters();
+  for (const ParameterId used : traces_.back().parameters) {
+    renew(used);
   }
   in_region_ = false;
 
@@ -264,6 +258,23 @@ const OptionValue* Recorder::key(const std::string& name) {
   asked_keys_.insert(name);
   const auto found = config_.model.keys.find(name);
   return found == config_.model.keys.end() ? nullptr : &found->second;
+}
+
+void Recorder::renew(ParameterId id) {
+  at::Tensor& tensor = inside_[index(id)];
+  if (tensor.defined()) {
+    storages_.erase(tensor.storage().unsafeGetStorageImpl());
+  }
+  const Parameter& parameter = model_.graph.parameter(id);
+  tensor = meta_tensor(parameter.shape, to_torch(parameter.dtype))
+               .set_requires_grad(is_floating(parameter.dtype) && !parameter.frozen);
+  storages_.emplace(tensor.storage().unsafeGetStorageImpl(), id);
+}
+
+void Recorder::swap_parameters() {
+  for (std::size_t i = 0; i < inside_.size(); ++i) {
+    std::swap(*model_.parameters[i], inside_[i]);
+  }
 }
 
 ValueId Recorder::add_value(Value value) {

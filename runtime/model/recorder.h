@@ -46,12 +46,18 @@ class Recorder final : public Build {
   at::Tensor argument(ValueId id) const;
   const OptionValue* key(const std::string& name);
   bool is_frozen(const std::string& parameter);
+  void renew(ParameterId id);
+  void swap_parameters();
   void check_complete() const;
 
   const Config& config_;
   std::int64_t rows_;
   bool measure_;
   LiveModel model_;
+  // What handles see while a region runs: other tensors than outside, and others in each region
+  // that uses them, so that one copied out of a handle is noticed.
+  Tensors inside_;  // by ParameterId
+  ParameterStorages storages_;
   std::vector<RegionTrace> traces_;
   std::vector<RegionLiveness> liveness_;  // empty unless measured
   std::vector<bool> has_gradient_;        // by ValueId

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -48,14 +47,11 @@ Storage storage_of(const at::Tensor& tensor) {
 
 class RegionObserver final : public OperationObserver {
  public:
-  RegionObserver(const Tensors& arguments, const std::vector<std::shared_ptr<at::Tensor>>& slots,
+  RegionObserver(const Tensors& arguments, const ParameterStorages& parameters,
                  const std::vector<Parameter>& declared, const Location& where, RegionTrace& trace)
-      : declared_(declared), where_(where), trace_(trace) {
+      : parameters_(parameters), declared_(declared), where_(where), trace_(trace) {
     for (const at::Tensor& argument : arguments) {
       arguments_.add(argument);
-    }
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      parameters_.emplace(storage_of(*slots[i]), static_cast<ParameterId>(i));
     }
   }
 
@@ -142,11 +138,11 @@ class RegionObserver final : public OperationObserver {
     }
   }
 
+  const ParameterStorages& parameters_;
   const std::vector<Parameter>& declared_;
   const Location& where_;
   RegionTrace& trace_;
   TrackedStorages arguments_, made_;
-  std::unordered_map<Storage, ParameterId> parameters_;  // looked up, never walked
 };
 
 Value describe_value(const at::Tensor& tensor, std::size_t number, const Location& where) {
@@ -176,7 +172,7 @@ Value describe_value(const at::Tensor& tensor, std::size_t number, const Locatio
 }  // namespace
 
 RegionTrace trace_region(const RegionFunction& function, Tensors arguments,
-                         const std::vector<std::shared_ptr<at::Tensor>>& parameters,
+                         const ParameterStorages& parameters,
                          const std::vector<Parameter>& declared, const Location& where) {
   RegionTrace trace;
   RegionObserver observer(arguments, parameters, declared, where, trace);

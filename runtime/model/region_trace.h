@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/diagnostic.h"
@@ -19,12 +20,15 @@ struct RegionTrace {
   std::int64_t flops = 0;
 };
 
-// `arguments` are meta tensors of the region's own, `parameters` the slots that its handles see.
+// Parameters by the memory that a region's handles see of them; looked up, never walked.
+using ParameterStorages = std::unordered_map<const c10::StorageImpl*, ParameterId>;
+
+// `arguments` are meta tensors of the region's own.
 // Throws Refused, located at `where`, when the region uses a tensor that is neither an argument,
 // nor a parameter, nor its own, writes to one that is not its own, returns one that is not its own,
 // or keeps one.
 RegionTrace trace_region(const RegionFunction& function, Tensors arguments,
-                         const std::vector<std::shared_ptr<at::Tensor>>& parameters,
+                         const ParameterStorages& parameters,
                          const std::vector<Parameter>& declared, const Location& where);
 
 // While it lives, an operation of this thread that no trace_region runs is refused.

@@ -74,8 +74,8 @@ TEST_F(Run, TrainsAndEndsWithOneLineOfFigures) {
 TEST_F(Run, WritesATraceAndCostsThatFitThePredictedOnes) {
   const Ended trained = run({"train", "--no-progress", "--training.steps=2",
                              "--profiling.trace=measured.json", "--costs=costs.toml"});
-  const Ended simulated = run(
-      {"simulate", "--trace=predicted.json", "--cost.model=measured", "--cost.file=costs.toml"});
+  const Ended simulated =
+      run({"simulate", "--trace=predicted.json", "--costs=measured", "--cost.file=costs.toml"});
   const Ended compared =
       run_program(PIPER_PROGRAM, {"trace", "compare", "predicted.json", "measured.json"}, folder_);
 

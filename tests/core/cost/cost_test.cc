@@ -43,8 +43,8 @@ TEST(Machine, OfTheExamplesIsRead) {
 TEST(Machine, RefusesEveryMistakeWithItsPlace) {
   EXPECT_EQ(errors_of(parse_machine("tflop = 200\nmemory_gbps = 0\n[node]\ngbps = \"fast\"\n",
                                     "machine.toml")),
-            "machine.toml:2:15: error: memory_gbps: expected a number above 0, got 0 "
-            "[cost.range]\n"
+            "machine.toml:2:15: error: memory_gbps: expected a number from 1e-06 to "
+            "1e+12, got 0 [cost.range]\n"
             "machine.toml:4:8: error: node.gbps: expected a number, got \"fast\" [cost.type]\n"
             "machine.toml:1:1: error: unknown key 'tflop' (did you mean 'tflops'?) [cost.key]");
 }
@@ -77,6 +77,10 @@ TEST(MeasuredCosts, RefuseEveryMistakeWithItsPlace) {
             "costs.toml:5:1: error: [[cost]]: a second cost of op = \"forward\" for region 2 "
             "[cost.twice]\n"
             "costs.toml:1:1: note: the first is here");
+  EXPECT_EQ(errors_of(parse_measured("[[cost]]\nop = \"forward\"\nregions = 0\nus = 1e16\n",
+                                     "costs.toml")),
+            "costs.toml:4:6: error: cost.us: expected a number from 0 to 1e+09, got 1e+16 "
+            "[cost.range]");
 }
 
 // Four stages of a toy model on two ranks, planned without a plugin.
@@ -129,6 +133,18 @@ TEST(AnalyticalCosts, AreARooflineOfTheMachine) {
   model.machine.memory_gbps = 8e-9;  // one byte a second
   const auto memory_bound = make_costs(model, scope_of(job.plans.train), job.model);
   EXPECT_GT(memory_bound->of(forward), 1'000'000'000U);
+}
+
+// A sum over a whole plan must still fit.
+TEST(AnalyticalCosts, AreAThousandSecondsAtMost) {
+  const ToyJob job;
+  CostModel model;
+  model.kind = CostModel::Kind::analytical;
+  model.machine.tflops = 1e-300;
+
+  const auto costs = make_costs(model, scope_of(job.plans.train), job.model);
+
+  EXPECT_EQ(costs->of(first_task(job.plans.train, Op::forward)), 1'000'000'000'000U);
 }
 
 TEST(AnalyticalCosts, UseTheSlowerLinkBetweenNodes) {
