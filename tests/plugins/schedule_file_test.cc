@@ -222,7 +222,7 @@ TEST(ScheduleFile, RefusesWhatCannotRunWithRowAndColumn) {
       {"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1", "error: 1:1: expected 4 stages with this mapping, got 2",
        "mapping=v"},
       {"0F0,0F1,0B0,0B1\n1F0,(1F1;1B1)OVERLAP_F_B,1B0",
-       "error: 2:5: 1B1: is in one pair with 1F1, which it needs"},
+       "error: 2:10: 1B1: is in one pair with 1F1, which it needs"},
       {"0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1",
        "error: 1:5: 0F1: expected micro-batches below 1 of a stage on one rank and the others on "
        "the opposite one with this mapping; 0F0 is at 1:1",
