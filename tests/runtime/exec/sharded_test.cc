@@ -155,8 +155,8 @@ TEST(Sharded, MakesNoUpdateFromGradientsThatAreNotFinite) {
   }
 }
 
-// B46 (c), (d), and a parameter without elements (DeepSpeed#8280). The layer's own weight is used in the first
-// micro-batch alone; `unused` is nobody's.
+// B46 (c), (d), and a parameter without elements (DeepSpeed#8280). The layer's own weight is used
+// in the first micro-batch alone; `unused` is nobody's.
 TEST(Sharded, TrainsBesideParametersThatAreEmptyOrHardlyUsed) {
   const ShardedShape shape{.pp = 1, .dp = 2, .microbatches = 2, .zero = 3, .layers = 3};
   const auto with_more = [](ModelGraph& graph) {
