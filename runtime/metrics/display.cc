@@ -18,6 +18,22 @@ double mebibytes(const std::vector<std::int64_t>& bytes) {
   return most == bytes.end() ? 0 : static_cast<double>(*most) / (1 << 20);
 }
 
+// Of the rank that held most beyond what was planned for it; empty where none did.
+std::string beyond_plan(const StepRecord& record) {
+  double most = 0;
+  std::size_t worst = 0;
+  for (std::size_t rank = 0; rank < record.peak_bytes.size(); ++rank) {
+    const double beyond = static_cast<double>(record.peak_bytes[rank]) /
+                              static_cast<double>(record.planned_peak_bytes[rank]) -
+                          1;
+    if (beyond > most) {
+      most = beyond;
+      worst = rank;
+    }
+  }
+  return most > 0 ? format("  rank %zu held %.2g%% more than planned", worst, most * 100) : "";
+}
+
 std::string duration(double seconds) {
   return seconds < 1 ? format("%.1f ms", seconds * 1e3) : format("%.2f s", seconds);
 }
@@ -46,7 +62,7 @@ std::string step_line(const StepRecord& record) {
          " tok/s  " +
          format("bubble %.0f%%  peak %.1f MiB (planned %.1f)", record.bubble * 100,
                 mebibytes(record.peak_bytes), mebibytes(record.planned_peak_bytes)) +
-         (record.updated ? "" : "  not finite: update skipped");
+         beyond_plan(record) + (record.updated ? "" : "  not finite: update skipped");
 }
 
 std::string progress_line(const StepRecord& record, std::int64_t steps, double seconds_a_step) {

@@ -53,6 +53,16 @@ TEST(Metrics, AStepIsOneReadableLine) {
             "peak 12.0 MiB (planned 13.0)");
 }
 
+TEST(Metrics, ARankThatHeldMoreThanPlannedIsNamed) {
+  StepRecord more = record();
+  more.peak_bytes = {12 << 20, 1040, 1010};
+  more.planned_peak_bytes = {13 << 20, 1000, 1000};
+
+  EXPECT_NE(step_line(more).find("(planned 13.0)  rank 1 held 4% more than planned"),
+            std::string::npos)
+      << step_line(more);
+}
+
 TEST(Metrics, ASkippedUpdateIsSaid) {
   StepRecord skipped = record();
   skipped.updated = false;
