@@ -225,6 +225,7 @@ TEST(Engine, AccumulatesBfloat16GradientsInFloat32) {
 
 TEST(Engine, ReducesBfloat16GradientsInFloat32) {
   EXPECT_EQ(Sum::gradient(2, {256, 1}), 257);
+  EXPECT_EQ(Sum::gradient(2, {256, 1, 1, 1}), 259);  // a rank gives 257, which bfloat16 has not
   EXPECT_EQ(Sum::gradient(2, std::vector<double>(512, 1.0)), 512);
 }
 
