@@ -52,6 +52,14 @@ struct RegionPeaks {
   bool operator==(const RegionPeaks&) const = default;
 };
 
+// A matrix product whose kernel works on copies of its operands, a part at a time. Of a batch, one.
+struct RepackedProduct {
+  Affine rows, inner, columns;  // [rows, inner] times [inner, columns]
+  bool transposed = false;      // the first operand lies in memory column by column
+
+  bool operator==(const RepackedProduct&) const = default;
+};
+
 // A size that is only known while a step runs, as the number of tokens that a router sends to one
 // expert, but that never exceeds a maximum.
 struct RunTimeDimension {
@@ -115,7 +123,10 @@ struct Region {
   // Inputs and results that are among the saved and the pending bytes, and results whose gradients
   // are among the pending bytes as they arrive; ascending.
   std::vector<ValueId> saved_values = {}, pending_values = {}, pending_gradients = {};
-  std::optional<RegionPeaks> peaks = {};  // none: estimated from transient_bytes
+  std::optional<RegionPeaks> peaks = {};            // none: estimated from transient_bytes
+  std::vector<ParameterId> reread_parameters = {};  // that BW reads; ascending
+  // Of all passes; not among their peaks.
+  std::vector<RepackedProduct> repacked = {};
 
   std::optional<std::uint32_t> tag(TagId name) const;
   bool operator==(const Region&) const = default;

@@ -9,13 +9,15 @@
 //     value 2 float32 [r, 128, 64] from 0
 //     region 0 {layer=0} (%0) -> (%2) parameters (0) flops 16384r saved 65536r transient 0
 //         pending 98304r keeps (%0) awaits (%0) gradients (%2) peaks evaluate (65536r)
-//         forward (98304r) backward (65536r, 32r+1024) input () weight (98304r) at "qwen3.cc":44:5
+//         forward (98304r) backward (65536r, 32r+1024) input () weight (98304r)
+//         rereads (0) repacks (64 by 128r by 192 transposed) at "qwen3.cc":44:5
 //     loss %9
 //     labels %1
 //
 // (a region is one line; what follows `transient` is left out where there is none: what is pending
 // between BI and BW, the inputs and results among what is saved and what is pending, results whose
-// gradients are, and the most memory of each pass as the largest of a list).
+// gradients are, the most memory of each pass as the largest of a list, the parameters that BW
+// reads, and the matrix products whose kernels copy their operands).
 // `r` is the number of rows of a micro-batch; in shapes, the name of a run-time dimension stands
 // for a size that never exceeds its maximum. Only what print writes is accepted, to the byte.
 #include <utility>
@@ -236,8 +238,26 @@ class ModelGraphParser : public ItemPlaces {
         in_.list("(", ")", [&] { ((*region.peaks).*peak).of.push_back(in_.affine()); });
       }
     }
+    if (in_.accept("rereads")) {
+      in_.list("(", ")",
+               [&] { region.reread_parameters.push_back(static_cast<ParameterId>(in_.number())); });
+    }
+    if (in_.accept("repacks")) {
+      in_.list("(", ")", [&] { region.repacked.push_back(repacked_product()); });
+    }
     region.where = in_.location();
     return region;
+  }
+
+  RepackedProduct repacked_product() {
+    RepackedProduct product;
+    product.rows = in_.affine();
+    in_.expect("by");
+    product.inner = in_.affine();
+    in_.expect("by");
+    product.columns = in_.affine();
+    product.transposed = in_.accept("transposed");
+    return product;
   }
 
   std::string source_;
@@ -291,6 +311,7 @@ std::string print(const ModelGraph& model) {
     text += value.is_input() ? " input\n" : " from " + std::to_string(index(value.producer)) + '\n';
   }
   const auto append_value = [&](ValueId id) { text += '%' + std::to_string(index(id)); };
+  const auto append_parameter = [&](ParameterId id) { text += std::to_string(index(id)); };
   for (std::size_t id = 0; id < model.regions.size(); ++id) {
     const Region& region = model.regions[id];
     text += "region " + std::to_string(id);
@@ -299,8 +320,7 @@ std::string print(const ModelGraph& model) {
     });
     append_list(text, " (", ")", region.inputs, append_value);
     append_list(text, " -> (", ")", region.outputs, append_value);
-    append_list(text, " parameters (", ")", region.parameters,
-                [&](ParameterId parameter) { text += std::to_string(index(parameter)); });
+    append_list(text, " parameters (", ")", region.parameters, append_parameter);
     text += " flops ";
     append_affine(text, region.flops);
     text += " saved ";
@@ -324,6 +344,19 @@ std::string print(const ModelGraph& model) {
         append_list(text, " (", ")", ((*region.peaks).*peak).of,
                     [&](Affine size) { append_affine(text, size); });
       }
+    }
+    if (!region.reread_parameters.empty()) {
+      append_list(text, " rereads (", ")", region.reread_parameters, append_parameter);
+    }
+    if (!region.repacked.empty()) {
+      append_list(text, " repacks (", ")", region.repacked, [&](const RepackedProduct& product) {
+        append_affine(text, product.rows);
+        text += " by ";
+        append_affine(text, product.inner);
+        text += " by ";
+        append_affine(text, product.columns);
+        text += product.transposed ? " transposed" : "";
+      });
     }
     append_location(text, region.where);
     text += '\n';

@@ -12,6 +12,7 @@ namespace {
 using Kind = ItemPlaces::Kind;
 
 constexpr std::size_t kMostErrors = 20;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 31;  // of one dimension
 constexpr std::int64_t kMostBytes = std::int64_t{1}
                                     << 50;  // of one tensor (a row of it, where it depends on rows)
 
@@ -321,6 +322,10 @@ class ModelVerifier {
     kept(id, region.saved_values, region.inputs, region.outputs, "keeps");
     kept(id, region.pending_values, region.inputs, region.outputs, "awaits");
     kept(id, region.pending_gradients, {}, region.outputs, "gradients");
+    reread(id, region);
+    for (const RepackedProduct& product : region.repacked) {
+      check_product(id, product);
+    }
     if (region.peaks) {
       const RegionPeaks& peaks = *region.peaks;
       for (const Most* const peak : {&peaks.evaluate, &peaks.forward, &peaks.backward,
@@ -345,6 +350,37 @@ class ModelVerifier {
     }
     if (std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) != values.end()) {
       add("ir.kept", name + ": expected values in ascending order", Kind::region, id);
+    }
+  }
+
+  void reread(std::uint32_t id, const Region& region) {
+    const auto& parameters = region.reread_parameters;
+    const std::string name = "region " + std::to_string(id) + " rereads";
+    for (const ParameterId parameter : parameters) {
+      if (std::find(region.parameters.begin(), region.parameters.end(), parameter) ==
+          region.parameters.end()) {
+        add("ir.kept",
+            name + " parameter " + std::to_string(index(parameter)) + ", which is not its own",
+            Kind::region, id);
+        return;
+      }
+    }
+    if (std::adjacent_find(parameters.begin(), parameters.end(), std::greater_equal<>()) !=
+        parameters.end()) {
+      add("ir.kept", name + ": expected parameters in ascending order", Kind::region, id);
+    }
+  }
+
+  void check_product(std::uint32_t id, const RepackedProduct& product) {
+    for (const Affine& size : {product.rows, product.inner, product.columns}) {
+      if (std::min(size.per_row, size.fixed) < 0 ||
+          std::max(size.per_row, size.fixed) > kMostElements) {
+        add("ir.size",
+            "region " + std::to_string(id) +
+                ": expected sizes of repacked products from 0 to 2^31 a row",
+            Kind::region, id);
+        return;
+      }
     }
   }
 

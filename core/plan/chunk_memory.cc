@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "core/plan/kernel_workspace.h"
+
 namespace piper {
 namespace {
 
@@ -193,7 +195,11 @@ class Row {
     Step step{};
     step.saved = region.saved_bytes.at(rows_) - sum(region.saved_values);
     const std::int64_t arriving = sum_of_wanted(region.outputs);
-    step.has_input_pass = sum_of_wanted(region.inputs) > 0;
+    // The runtime's BI also goes through regions whose inputs want no gradient, where BW would read
+    // parameters otherwise.
+    step.has_input_pass =
+        sum_of_wanted(region.inputs) > 0 ||
+        (arriving > 0 && region.peaks && !region.peaks->backward_input.of.empty());
     step.pending = step.has_input_pass ? region.pending_bytes.at(rows_) - sum(region.pending_values)
                    : arriving > 0      ? step.saved + arriving
                                        : 0;
@@ -218,6 +224,11 @@ class Row {
           step.has_input_pass ? region.peaks->backward_weight.at(rows_) : step.backward + arriving;
     } else {
       estimate(step, region);
+    }
+    const std::int64_t workspace = kernel_workspace(region, rows_);
+    for (std::int64_t* const pass : {&step.evaluate, &step.forward, &step.backward,
+                                     &step.backward_input, &step.backward_weight}) {
+      *pass += workspace;
     }
     steps_.push_back(step);
   }

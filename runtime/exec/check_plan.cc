@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,26 +35,33 @@ bool has_task(Op op) {
   }
 }
 
-// BI ends at the results of a region that reads nothing with a gradient (tokens), so BW of one with
-// several parameters would read them: they are sharded, and gathered for BI alone.
-const Region* needs_parameters(const Plan& plan, const ModelGraph& model, const Task& task) {
+// A parameter that BW reads although it is sharded: it is gathered for BI alone.
+struct Missing {
+  RegionId region;
+  ParameterId parameter;
+};
+
+std::optional<Missing> missing_parameter(const Plan& plan, const ModelGraph& model,
+                                         const Task& task) {
   if (task.op != Op::backward_weight) {
-    return nullptr;
+    return std::nullopt;
   }
   const Chunk& chunk = plan.chunks[index(task.chunk)];
-  const bool sharded = std::any_of(chunk.buckets.begin(), chunk.buckets.end(), [&](BucketId id) {
-    return plan.buckets[index(id)].kept_bytes() < plan.buckets[index(id)].bytes();
-  });
-  for (const RegionId id : chunk.regions) {
-    const Region& region = model.region(id);
-    const bool floating =
-        std::any_of(region.inputs.begin(), region.inputs.end(),
-                    [&](ValueId input) { return is_floating(model.value(input).dtype); });
-    if (sharded && !floating && region.parameters.size() > 1) {
-      return &region;
+  for (const BucketId id : chunk.buckets) {
+    const Bucket& bucket = plan.buckets[index(id)];
+    if (bucket.kept_bytes() == bucket.bytes()) {
+      continue;
+    }
+    for (const RegionId region : chunk.regions) {
+      for (const ParameterId read : model.region(region).reread_parameters) {
+        if (std::find(bucket.parameters.begin(), bucket.parameters.end(), read) !=
+            bucket.parameters.end()) {
+          return Missing{region, read};
+        }
+      }
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 struct Found {
@@ -88,19 +96,21 @@ Status check_plan(const Plan& plan, const ModelGraph& model) {
   }
   Diagnostics refusals;
   for (const Program& program : plan.programs) {
-    const auto bad = std::find_if(
-        program.tasks.begin(), program.tasks.end(),
-        [&](const Task& task) { return needs_parameters(plan, model, task) != nullptr; });
-    if (bad != program.tasks.end()) {
-      const Region& region = *needs_parameters(plan, model, *bad);
-      const Provenance& from = plan.origins[plan.origin_of_node[index(bad->node)]];
+    for (const Task& task : program.tasks) {
+      const std::optional<Missing> missing = missing_parameter(plan, model, task);
+      if (!missing) {
+        continue;
+      }
+      const Provenance& from = plan.origins[plan.origin_of_node[index(task.node)]];
       refusals.push_back(
           error("runtime.unsupported",
                 from.plugin + ": this version of the runtime cannot run " +
-                    describe(plan, model, *bad) + " with sharded parameters: expected regions " +
-                    "that read tokens alone to have one parameter, got " +
-                    std::to_string(region.parameters.size()) + " (" + to_string(region.where) + ")",
+                    describe(plan, model, task) + " with sharded parameters: expected gradients " +
+                    "of parameters that need no other parameter, got one that needs '" +
+                    model.parameter(missing->parameter).name + "' (" +
+                    to_string(model.region(missing->region).where) + ")",
                 from.where));
+      break;
     }
   }
   for (const auto& [kind, found] : obstacles) {

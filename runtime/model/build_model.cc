@@ -96,6 +96,10 @@ Status check_shapes(const ModelGraph& graph, const ModelGraph& third) {
   return {};
 }
 
+bool covers_size(Affine a, Affine b) {
+  return a.per_row >= b.per_row && a.fixed >= b.fixed;
+}
+
 // The largest of a history; nothing where one of its moments is no line in the rows.
 std::optional<Most> fit(const RegionLiveness::History& two, const RegionLiveness::History& three,
                         const RegionLiveness::History& five) {
@@ -132,6 +136,39 @@ std::vector<ValueId> joined(std::vector<ValueId> a, const std::vector<ValueId>& 
   return a;
 }
 
+// Those that no other product of the region covers for any rows; nothing where there are other
+// products for other rows.
+std::optional<std::vector<RepackedProduct>> fit_products(const RegionLiveness& two,
+                                                         const RegionLiveness& three,
+                                                         const RegionLiveness& five) {
+  if (two.products.size() != three.products.size() || two.products.size() != five.products.size()) {
+    return std::nullopt;
+  }
+  std::vector<RepackedProduct> kept;
+  for (std::size_t i = 0; i < two.products.size(); ++i) {
+    const auto size = [&](std::int64_t NarrowProduct::*of) {
+      return line(two.products[i].*of, three.products[i].*of);
+    };
+    const RepackedProduct product{size(&NarrowProduct::rows), size(&NarrowProduct::inner),
+                                  size(&NarrowProduct::columns), two.products[i].transposed};
+    if (product.rows.at(kRows[2]) != five.products[i].rows ||
+        product.inner.at(kRows[2]) != five.products[i].inner ||
+        product.columns.at(kRows[2]) != five.products[i].columns) {
+      return std::nullopt;
+    }
+    const auto covers = [](const RepackedProduct& a, const RepackedProduct& b) {
+      return a.transposed == b.transposed && covers_size(a.rows, b.rows) &&
+             covers_size(a.inner, b.inner) && covers_size(a.columns, b.columns);
+    };
+    if (std::none_of(kept.begin(), kept.end(),
+                     [&](const RepackedProduct& other) { return covers(other, product); })) {
+      std::erase_if(kept, [&](const RepackedProduct& other) { return covers(product, other); });
+      kept.push_back(product);
+    }
+  }
+  return kept;
+}
+
 Status fit_memory(Region& region, const RegionLiveness& two, const RegionLiveness& three,
                   const RegionLiveness& five) {
   bool fits = true;
@@ -152,6 +189,13 @@ Status fit_memory(Region& region, const RegionLiveness& two, const RegionLivenes
   region.pending_values = joined(values_at(region.inputs, two.pending_inputs),
                                  values_at(region.outputs, two.pending_results));
   region.pending_gradients = values_at(region.outputs, two.pending_gradients);
+  for (const std::size_t position : two.reread_parameters) {
+    region.reread_parameters.push_back(region.parameters[position]);
+  }
+  std::sort(region.reread_parameters.begin(), region.reread_parameters.end());
+  std::optional<std::vector<RepackedProduct>> products = fit_products(two, three, five);
+  fits = fits && products.has_value();
+  region.repacked = std::move(products).value_or(std::vector<RepackedProduct>());
   const RegionPeaks peaks{peak(&RegionLiveness::evaluate), peak(&RegionLiveness::forward),
                           peak(&RegionLiveness::backward), peak(&RegionLiveness::backward_input),
                           peak(&RegionLiveness::backward_weight)};

@@ -1,5 +1,6 @@
 #include "runtime/model/region_liveness.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -7,6 +8,8 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/base/dtype.h"
@@ -20,11 +23,74 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::edge_list;
 
-// The mode alone: attention is then the kernel that the CPU runs.
-class Nothing final : public OperationObserver {
+// Matrices that the CPU's products read as they are.
+bool is_row_major(const at::Tensor& matrix) {
+  return matrix.stride(-1) == 1 && matrix.stride(-2) >= std::max<std::int64_t>(1, matrix.size(-1));
+}
+bool is_column_major(const at::Tensor& matrix) {
+  return matrix.stride(-2) == 1 && matrix.stride(-1) >= std::max<std::int64_t>(1, matrix.size(-2));
+}
+
+bool asks_for_shapes_alone(const std::string& operation) {
+  return operation.ends_with("_like") || operation.starts_with("aten::new_");
+}
+
+// What the CPU's matrix products take beside their results, and which parameters operations read.
+// In the mode attention is the kernel that the CPU runs.
+class Operations final : public OperationObserver {
+ public:
+  Operations(const Tensors& parameters, std::vector<NarrowProduct>& narrow)
+      : parameters_(parameters), narrow_(narrow) {}
+
+  // Positions of the parameters that were read since the last call.
+  std::vector<std::size_t> take_reads() {
+    std::vector<std::size_t> reads(read_.begin(), read_.end());
+    read_.clear();
+    return reads;
+  }
+
   void before(const c10::OperatorHandle&, c10::ArrayRef<c10::IValue>) override {}
-  void after(const c10::OperatorHandle&, c10::ArrayRef<c10::IValue>,
-             c10::ArrayRef<c10::IValue>) override {}
+  void after(const c10::OperatorHandle& operation, c10::ArrayRef<c10::IValue> arguments,
+             c10::ArrayRef<c10::IValue>) override {
+    const std::string& name = operation.operator_name().name;
+    if (!asks_for_shapes_alone(name)) {
+      for (const c10::IValue& argument : arguments) {
+        for_each_tensor(argument, [&](const at::Tensor& tensor) { read(tensor); });
+      }
+    }
+    if (name == "aten::mm" || name == "aten::bmm") {
+      product(arguments[0].toTensor(), arguments[1].toTensor());
+    } else if (name == "aten::addmm" || name == "aten::baddbmm") {
+      product(arguments[1].toTensor(), arguments[2].toTensor());
+    }
+  }
+
+ private:
+  void product(const at::Tensor& a, const at::Tensor& b) {
+    // Alive together with the result.
+    const at::Tensor copy_of_a = copy(a), copy_of_b = copy(b);
+    if (a.scalar_type() == at::kBFloat16) {
+      narrow_.push_back(
+          {a.size(-2), a.size(-1), b.size(-1), !is_row_major(a) && is_column_major(a)});
+    }
+  }
+
+  void read(const at::Tensor& tensor) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (tensor.storage().is_alias_of(parameters_[i].storage())) {
+        read_.insert(i);
+      }
+    }
+  }
+
+  static at::Tensor copy(const at::Tensor& matrix) {
+    const bool as_it_is = is_row_major(matrix) || is_column_major(matrix);
+    return at::empty({as_it_is ? 0 : matrix.numel()}, matrix.options());
+  }
+
+  const Tensors& parameters_;
+  std::vector<NarrowProduct>& narrow_;
+  std::set<std::size_t> read_;
 };
 
 // Memory that is held, so that it does not count as it goes, and whether anybody else holds it.
@@ -62,10 +128,14 @@ class Held {
 
 class Liveness {
  public:
-  Liveness(const RegionFunction& function, const Tensors& arguments)
-      : function_(function), arguments_(arguments) {}
+  Liveness(const RegionFunction& function, const Tensors& arguments, const Tensors& parameters)
+      : function_(function),
+        arguments_(arguments),
+        parameters_(parameters),
+        operations_(parameters, found_.products) {}
 
   RegionLiveness run() {
+    const OperationMode mode(operations_);
     evaluate();
     try {
       split_backward();
@@ -83,6 +153,7 @@ class Liveness {
     Tensors gradients;                   // of the roots
     std::vector<std::size_t> positions;  // of the roots among the results
     Held arguments, results, arriving;   // the last one of `gradients`
+    RegionLiveness::History history;
   };
 
   // With leaves, as a chunk of the runtime has them. Without, the graph does not hold on to
@@ -98,18 +169,27 @@ class Liveness {
     return fresh;
   }
 
-  Tensors call(const Tensors& arguments) const {
-    Nothing nothing;
-    const OperationMode mode(nothing);
-    return function_(arguments);
+  // As the first half of a backward has them, which also goes through a region whose arguments have
+  // no gradient (runtime/tasks/forward.cc): these are leaves then.
+  Tensors make_arguments_of_halves() const {
+    const auto requires_grad = [](const at::Tensor& tensor) { return tensor.requires_grad(); };
+    if (std::any_of(arguments_.begin(), arguments_.end(), requires_grad) ||
+        std::none_of(parameters_.begin(), parameters_.end(), requires_grad)) {
+      return make_arguments(false);
+    }
+    Tensors leaves = make_arguments(true);
+    for (at::Tensor& leaf : leaves) {
+      leaf.set_requires_grad(leaf.is_floating_point());
+    }
+    return leaves;
   }
 
   Pass forward(MetaBytes& bytes, const Tensors& arguments) {
     const at::AutoGradMode grad_mode(true);
     Pass pass;
     bytes.take_history();
-    const Tensors results = call(arguments);
-    found_.forward = bytes.take_history();
+    const Tensors results = function_(arguments);
+    pass.history = bytes.take_history();
     for (const at::Tensor& argument : arguments) {
       pass.arguments.add(argument);
       if (argument.requires_grad()) {
@@ -139,7 +219,7 @@ class Liveness {
     const Tensors arguments = make_arguments(true);
     MetaBytes bytes;
     const at::NoGradGuard no_graph;
-    call(arguments);
+    function_(arguments);
     found_.evaluate = bytes.take_history();
   }
 
@@ -158,11 +238,12 @@ class Liveness {
   }
 
   void split_backward() {
-    Tensors arguments = make_arguments(false);
+    Tensors arguments = make_arguments_of_halves();
     MetaBytes bytes;
     Pass pass = forward(bytes, arguments);
     const std::int64_t held = pass.results.bytes() + pass.arriving.bytes();
     arguments.clear();
+    found_.forward = std::move(pass.history);
     found_.saved_inputs = pass.arguments.in_use();
     found_.saved_results = pass.results.in_use();
     found_.kept_bytes = bytes.live() - pass.arriving.bytes();
@@ -174,11 +255,12 @@ class Liveness {
     }
 
     WeightGradients later;
-    if (pass.inputs.empty()) {
+    const edge_list ends = pass.inputs.empty() ? lookups(pass.roots) : edge_list();
+    if (pass.inputs.empty() && ends == pass.roots) {
       later = {pass.roots, pass.gradients};
     } else {
       bytes.take_history();
-      backward_input(pass.roots, pass.gradients, pass.inputs, later);
+      backward_input(pass.roots, pass.gradients, pass.inputs, later, ends);
       found_.backward_input = less(bytes.take_history(), held);
     }
     pass.roots.clear();
@@ -194,13 +276,17 @@ class Liveness {
                            pass.arguments.bytes_of(found_.pending_inputs) +
                            pass.results.bytes_of(found_.pending_results);
     bytes.take_history();
+    operations_.take_reads();
     backward_weight(later);
+    found_.reread_parameters = operations_.take_reads();
     found_.backward_weight = less(bytes.take_history(), held - arrived);
   }
 
   const RegionFunction& function_;
   const Tensors& arguments_;
+  const Tensors& parameters_;
   RegionLiveness found_;
+  Operations operations_;
 };
 
 }  // namespace
@@ -222,7 +308,7 @@ RegionLiveness measure_liveness(const RegionFunction& function, const Tensors& a
       });
     }
   }
-  return Liveness(function, arguments).run();
+  return Liveness(function, arguments, parameters).run();
 }
 
 }  // namespace piper

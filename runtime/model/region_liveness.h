@@ -12,6 +12,14 @@
 
 namespace piper {
 
+// A product of bfloat16 matrices, or of each of a batch: [rows, inner] times [inner, columns].
+struct NarrowProduct {
+  std::int64_t rows, inner, columns;
+  bool transposed;  // the first operand lies in memory column by column
+
+  bool operator==(const NarrowProduct&) const = default;
+};
+
 // Sizes and passes are those of Region and RegionPeaks; positions count inputs and results from 0.
 struct RegionLiveness {
   using History = std::vector<std::int64_t>;  // live bytes at each allocation of a pass
@@ -20,6 +28,8 @@ struct RegionLiveness {
   std::int64_t kept_bytes = 0;  // of what the region made: kept by the graph, or a result
   std::vector<std::size_t> saved_inputs, saved_results;
   std::vector<std::size_t> pending_inputs, pending_results, pending_gradients;
+  std::vector<std::size_t> reread_parameters;  // positions among the given ones
+  std::vector<NarrowProduct> products;         // of all passes, in the order in which they ran
   bool complete = true;  // false: an operator of the backward has no rule on the meta device
 
   bool operator==(const RegionLiveness&) const = default;

@@ -134,7 +134,6 @@ class BackwardTask final : public BackwardBase {
     const Charge charge(MemoryKind::activation);
     memory_.enter();
     collect();
-    saved_->ends.clear();
     if (!edges_.empty()) {
       // Leaves take their gradients: parameters add to the flat buffers, inputs keep theirs.
       torch::autograd::Engine::get_default_engine().execute(
@@ -163,8 +162,10 @@ class BackwardInputTask final : public BackwardBase {
     for (const Wanted& wanted : wanted_) {
       leaves.push_back(torch::autograd::impl::gradient_edge(saved_->inputs[wanted.position]));
     }
+    leaves.insert(leaves.end(), saved_->unwanted.begin(), saved_->unwanted.end());
     Tensors gradients = backward_input(edges_, gradients_, leaves, saved_->rest, saved_->ends);
     saved_->ends.clear();
+    saved_->unwanted.clear();
     for (at::Tensor& gradient : saved_->rest.gradients) {
       gradient = outlive_arena(std::move(gradient));
     }

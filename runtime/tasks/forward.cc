@@ -201,7 +201,7 @@ class ForwardTask final : public ReleasingTask {
     }
     const bool is_first = std::none_of(arguments_.begin(), arguments_.end(),
                                        [](const at::Tensor& t) { return t.requires_grad(); });
-    const bool goes_through = is_first && splits_ && step.trains && end_at_arguments();
+    const bool goes_through = is_first && splits_ && step.trains && go_to_arguments();
     Tensors results = (*step.function)(arguments_);
     arguments_.clear();
     if (results.size() != step.results.size()) {
@@ -209,10 +209,10 @@ class ForwardTask final : public ReleasingTask {
                                           ": expected " + std::to_string(step.results.size()) +
                                           " results, got " + std::to_string(results.size()));
     }
+    if (is_first && splits_ && !goes_through) {
+      end_at_lookups(results);
+    }
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (is_first && !goes_through && results[i].requires_grad()) {
-        saved_->ends.push_back(torch::autograd::impl::gradient_edge(results[i]));
-      }
       values_[step.results[i]] = std::move(results[i]);
     }
     for (const std::uint32_t place : step.last_uses) {
@@ -223,16 +223,27 @@ class ForwardTask final : public ReleasingTask {
   // BI goes through a region whose inputs want no gradient as through any other, so that BW needs
   // no parameters there either: these may be gone by then. False: nothing that could have a
   // gradient.
-  bool end_at_arguments() {
+  bool go_to_arguments() {
     bool any = false;
     for (at::Tensor& argument : arguments_) {
       if (argument.is_floating_point()) {
         argument = argument.detach().set_requires_grad(true);
-        saved_->ends.push_back(torch::autograd::impl::gradient_edge(argument));
+        saved_->unwanted.push_back(torch::autograd::impl::gradient_edge(argument));
         any = true;
       }
     }
     return any;
+  }
+
+  void end_at_lookups(const Tensors& results) {
+    std::vector<torch::autograd::Edge> roots;
+    for (const at::Tensor& result : results) {
+      if (result.requires_grad()) {
+        roots.push_back(torch::autograd::impl::gradient_edge(result));
+      }
+    }
+    const std::vector<torch::autograd::Edge> ends = lookups(roots);
+    saved_->ends.insert(saved_->ends.end(), ends.begin(), ends.end());
   }
 
   void give(const Output& output) {

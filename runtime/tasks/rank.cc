@@ -7,6 +7,7 @@ void Saved::clear() {
   outputs.clear();
   loss.reset();
   ends.clear();
+  unwanted.clear();
   rest.roots.clear();
   rest.gradients.clear();
 }

@@ -28,9 +28,9 @@ struct Saved {
   // Where the graph of each output begins, by position in Chunk::outputs; not valid: has none.
   std::vector<torch::autograd::Edge> outputs;
   at::Tensor loss;  // undefined: not this chunk's, or nothing to differentiate
-  // Where BI stops beside inputs: values that regions read from which no gradient goes on; results
-  // of those that read none, as the embedding.
-  std::vector<torch::autograd::Edge> ends;
+  // Where BI stops beside inputs: lookups of parameters' rows, as of the embedding; and values that
+  // regions read from which no gradient goes on, and whose own nobody wants.
+  std::vector<torch::autograd::Edge> ends, unwanted;
   WeightGradients rest;  // between BI and BW
 
   void clear();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -43,6 +44,8 @@ class Reach {
   }
 
   bool leads(const Edge& edge) const { return edge.is_valid() && leads_.at(edge.function.get()); }
+
+  const std::vector<Node*>& order() const { return order_; }
 
   // Calls one of the two for every node that leads to a target: for those that also have an edge
   // towards parameters only, and for the others.
@@ -106,6 +109,26 @@ class ReleaseAfterRun final : public torch::autograd::FunctionPostHook {
 };
 
 }  // namespace
+
+edge_list lookups(const edge_list& roots) {
+  const auto is_lookup = [](const Node& node) {
+    const std::string name = node.name();
+    const edge_list& edges = node.next_edges();
+    return (name == "EmbeddingBackward0" || name == "IndexSelectBackward0" ||
+            name == "IndexBackward0" || name == "GatherBackward0") &&
+           std::all_of(edges.begin(), edges.end(), [](const Edge& edge) {
+             return !edge.is_valid() || edge.function->num_outputs() == 0;
+           });
+  };
+  const Reach below(roots, {});
+  edge_list found;
+  for (Node* const node : below.order()) {
+    if (is_lookup(*node)) {
+      found.emplace_back(node->getptr(), 0);
+    }
+  }
+  return found.empty() ? roots : found;
+}
 
 std::vector<at::Tensor> backward_input(const std::vector<at::Tensor>& outputs,
                                        const std::vector<at::Tensor>& gradients,

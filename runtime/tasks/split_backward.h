@@ -23,6 +23,10 @@ struct WeightGradients {
   std::vector<at::Tensor> gradients;
 };
 
+// Where the first half ends in a graph that leads to parameters alone: at lookups of a parameter's
+// rows, as an embedding is, or at `roots` themselves where it has none.
+std::vector<torch::autograd::Edge> lookups(const std::vector<torch::autograd::Edge>& roots);
+
 // Gradients of `inputs` (leaves), undefined where an input is not used; `outputs` are where the
 // graph begins. `later` is what remains. BI goes on to `ends` too, which lead to parameters alone,
 // as the output of an embedding does: so the first stage's halves are as long as those of others.

@@ -28,20 +28,18 @@ TEST(CheckPlan, AcceptsShardingOverSeveralGroups) {
 
 TEST(CheckPlan, RefusesAWeightsHalfThatWouldReadShardedParameters) {
   test::ShardedJob job = test::sharded_job({.pp = 1, .microbatches = 1, .split_backward = true});
-  Parameter more = job.model.parameters[0];
-  more.name = "embed.norm";
-  job.model.parameters.push_back(more);
-  job.model.regions[0].parameters.push_back(ParameterId{6});
+  job.model.regions[0].reread_parameters = job.model.regions[0].parameters;
   const auto plans = plan(job);
   ASSERT_TRUE(plans) << to_string(plans.error());
 
   const Status status = check_plan(plans->train, job.model);
 
   ASSERT_FALSE(status);
-  EXPECT_EQ(to_string(status.error()),
-            "job.toml:7:1: error: toy: this version of the runtime cannot run backward_weight of "
-            "stage 0, micro-batch 0 with sharded parameters: expected regions that read tokens "
-            "alone to have one parameter, got 2 (toy.cc:10) [runtime.unsupported]");
+  EXPECT_EQ(
+      to_string(status.error()),
+      "job.toml:7:1: error: toy: this version of the runtime cannot run backward_weight of "
+      "stage 0, micro-batch 0 with sharded parameters: expected gradients of parameters that "
+      "need no other parameter, got one that needs 'embed' (toy.cc:10) [runtime.unsupported]");
 }
 
 TEST(CheckPlan, RefusesExperts) {

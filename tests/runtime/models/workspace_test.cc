@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "core/plan/kernel_workspace.h"
 #include "runtime/memory/account.h"
 #include "runtime/model/operation_mode.h"
 #include "tests/runtime/models/running_model.h"
@@ -46,6 +47,43 @@ class Workspace final : public OperationObserver {
   std::int64_t before_ = 0, most_ = 0;
   std::map<std::string, std::int64_t> by_operator_;
 };
+
+// What a product of bfloat16 matrices takes, of which the first may lie column by column.
+std::int64_t measured_bytes(Account& account, const RepackedProduct& product) {
+  const auto sized = [](const Affine& rows, const Affine& columns) {
+    return at::ones({rows.fixed, columns.fixed}, at::kBFloat16);
+  };
+  const at::Tensor a = product.transposed ? sized(product.inner, product.rows).t()
+                                          : sized(product.rows, product.inner);
+  const at::Tensor b = sized(product.inner, product.columns);
+  const Charge charge(&account, MemoryKind::workspace);
+  account.reset_peak();
+  const at::Tensor result = at::mm(a, b);
+  return account.peak() - account.live();
+}
+
+TEST(RepackedProducts, TakeNoMoreThanTheRuleSaysAndMostlyThat) {
+  install_counting_allocator();
+  at::set_num_threads(1);
+  const auto account = open_account();
+  int all = 0, exact = 0;
+  for (const bool transposed : {false, true}) {
+    for (const std::int64_t m : {7, 32, 33, 256, 300, 1024}) {
+      for (const std::int64_t k : {7, 32, 100, 512, 700, 1025}) {
+        for (const std::int64_t n : {7, 64, 65, 257, 1500}) {
+          const RepackedProduct product{{0, m}, {0, k}, {0, n}, transposed};
+          const std::int64_t measured = measured_bytes(*account, product);
+          EXPECT_LE(measured, repacked_bytes(product, 1))
+              << m << " by " << k << " by " << n << (transposed ? " transposed" : "");
+          exact += measured == repacked_bytes(product, 1) ? 1 : 0;
+          ++all;
+        }
+      }
+    }
+  }
+
+  EXPECT_GE(exact * 2, all) << exact << " of " << all;
+}
 
 class KernelWorkspace : public testing::TestWithParam<DType> {};
 
