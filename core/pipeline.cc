@@ -30,10 +30,6 @@ Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kin
   trace({"schedule", model, &plan});
   PIPER_TRY(verify(plan, model));
   PIPER_TRY(verify_order(plan, model, annotated));
-  if (config.memory.capacity_bytes > 0) {
-    PIPER_TRY(
-        check_capacity(plan, model, config.memory.capacity_bytes, config.where("memory.capacity")));
-  }
   return plan;
 }
 
@@ -61,6 +57,13 @@ Expected<Plans> plan(const Config& config, const ModelGraph& model,
   plans.remarks = annotated.remarks;
   PIPER_ASSIGN(plans.train, lower(config, annotated, Plan::Kind::train, cost_model, show));
   PIPER_ASSIGN(plans.evaluate, lower(config, annotated, Plan::Kind::evaluate, cost_model, show));
+  share_arenas(plans.train, plans.evaluate);
+  if (config.memory.capacity_bytes > 0) {
+    for (const Plan* const made : {&plans.train, &plans.evaluate}) {
+      PIPER_TRY(check_capacity(*made, model, config.memory.capacity_bytes,
+                               config.where("memory.capacity")));
+    }
+  }
   return plans;
 }
 

@@ -1,5 +1,7 @@
 #include "core/lower/make_plan.h"
 
+#include <algorithm>
+
 #include "core/lower/program.h"
 #include "core/lower/synchronise.h"
 
@@ -46,6 +48,14 @@ Plan make_plan(const Dag& dag, const ModelGraph& model, const Config& config,
     synchronise(plan, program, times_of(dag, before, program, timeline, task_of));
   }
   return plan;
+}
+
+void share_arenas(Plan& train, const Plan& evaluate) {
+  for (Program& program : train.programs) {
+    const Plan::Seat seat = evaluate.seat(program.ranks[0]);
+    program.arena_bytes =
+        std::max(program.arena_bytes, evaluate.programs[seat.program].arena_bytes);
+  }
 }
 
 }  // namespace piper

@@ -11,4 +11,8 @@ namespace piper {
 Plan make_plan(const Dag& dag, const ModelGraph& model, const Config& config,
                const Timeline& timeline);
 
+// A rank has one arena for both plans, one after the other: what evaluation needs is there while
+// the job trains, too.
+void share_arenas(Plan& train, const Plan& evaluate);
+
 }  // namespace piper

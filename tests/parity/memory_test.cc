@@ -92,8 +92,6 @@ class Measured {
 void expect_as_planned(const Case& c, std::uint64_t delays = 0) {
   Job job = job_of(c);
   ASSERT_FALSE(job.plans.train.programs.empty());
-  // Not needed, and it has slots of its own.
-  job.plans.evaluate = {};
   Measured measured(std::move(job));
   StepResult last;
   for (int step = 0; step < 3; ++step) {
@@ -110,7 +108,6 @@ void expect_as_planned(const Case& c, std::uint64_t delays = 0) {
 TEST(Memory, OfEachKindIsWhatThePlanSays) {
   for (const char* const dtype : {"float32", "bfloat16"}) {
     Job job = job_of(small(kSchedules[1], 2, dtype));
-    job.plans.evaluate = {};
     const Plan plan = job.plans.train;
     const ModelGraph model = job.model;
     Measured measured(std::move(job));
@@ -138,8 +135,13 @@ bool is_large() {
 class ScheduleMemory : public ::testing::TestWithParam<Schedule> {};
 
 TEST_P(ScheduleMemory, IsWhatThePlanSays) {
-  for (const std::uint32_t pp : {2U, 4U}) {
-    expect_as_planned(small(GetParam(), pp));
+  for (const std::uint32_t pp : {1U, 2U, 4U}) {
+    if (pp == 1 && GetParam().name == std::string("dualpipe")) {
+      continue;  // it needs two ranks
+    }
+    Case c = small(GetParam(), pp);
+    c.pipeline_of_one = true;
+    expect_as_planned(c);
     if (is_large()) {
       expect_as_planned(quick_start(GetParam(), pp));
     }
@@ -164,6 +166,14 @@ TEST(Memory, OfOneRankIsWhatThePlanSaysInEveryType) {
   for (const char* const dtype : {"float32", "float64", "bfloat16"}) {
     expect_as_planned(small(kSchedules[1], 1, dtype));
     expect_as_planned(small(kSchedules[3], 2, dtype));
+  }
+}
+
+TEST(Memory, OfShardedParametersOfBfloat16IsWhatThePlanSays) {
+  for (const Schedule& schedule : {kSchedules[1], kSchedules[4]}) {
+    Case c = small(schedule, 2, "bfloat16");
+    c.dp = 2, c.rows = 19, c.zero = "stage = 3";
+    expect_as_planned(c);
   }
 }
 
@@ -209,8 +219,9 @@ TEST(Memory, OfAFrozenEmbeddingIsWhatThePlanSays) {
 }
 
 TEST(Memory, DoesNotGrow) {
-  for (const Schedule& schedule : {kSchedules[1], kSchedules[4]}) {
-    Case c = small(schedule, 2);
+  Case sharded = small(kSchedules[5], 2);
+  sharded.dp = 2, sharded.zero = "stage = 3";
+  for (Case c : {small(kSchedules[1], 2), small(kSchedules[4], 2), sharded}) {
     c.layers = 4, c.seq_len = 8;
     Measured measured(job_of(c));
     const StepResult early = [&] {

@@ -23,7 +23,8 @@ const char* const kText =
     "value 3 float32 [] from 1\n"
     "region 0 {layer=0} (%0) -> (%2) parameters (0, 1) flops 3r saved 16r+2 transient 0 pending "
     "32r+2 keeps (%0) awaits (%0, %2) gradients (%2) peaks evaluate (9r) forward (16r+2, 32) "
-    "backward () input (r) weight (8) at \"m.cc\":5\n"
+    "backward () input (r) weight (8) rereads (0) repacks (3r by 4 by 2, 4 by 3r by 2 transposed) "
+    "at \"m.cc\":5\n"
     "region 1 {} (%2, %1) -> (%3) parameters () flops 0 saved 0 transient 0\n"
     "loss %3\n"
     "labels %1\n";
@@ -176,6 +177,13 @@ TEST(ModelGraph, IsRefusedWhereItBreaksARule) {
        "those that grow fastest first [ir.size]"},
       {with("weight (8)", "weight (-8)"),
        "m.graph:10:1: error: region 0: expected peaks from 0 to 1 PiB a row [ir.size]"},
+      {with("rereads (0)", "rereads (2)"),
+       "m.graph:10:1: error: region 0 rereads parameter 2, which is not its own [ir.kept]"},
+      {with("rereads (0)", "rereads (1, 0)"),
+       "m.graph:10:1: error: region 0 rereads: expected parameters in ascending order [ir.kept]"},
+      {with("3r by 4 by 2,", "3r by -4 by 2,"),
+       "m.graph:10:1: error: region 0: expected sizes of repacked products from 0 to 2^31 a row "
+       "[ir.size]"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(refusal(text), message);

@@ -8,8 +8,10 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "core/lower/arena_packings.h"
+#include "core/lower/make_plan.h"
 #include "core/plan/plan.h"
 
 namespace piper {
@@ -120,6 +122,25 @@ TEST(Arena, IsHardlyEverLargerThanTheSmallestThereIs) {
   }
   std::printf("  the smallest in %u of 100, worst ratio %.3f\n", smallest, worst);
   EXPECT_GE(smallest, 95U);
+}
+
+TEST(Arena, OfTrainingIsAsLargeAsThatOfEvaluationOnTheSameRanks) {
+  const auto plan_of = [](std::vector<std::pair<std::uint32_t, std::int64_t>> arenas) {
+    Plan plan;
+    plan.world = 2;
+    for (const auto& [rank, bytes] : arenas) {
+      Program& program = plan.programs.emplace_back();
+      program.ranks = {rank};
+      program.arena_bytes = bytes;
+    }
+    return plan;
+  };
+  Plan train = plan_of({{0, 64}, {1, 640}});
+
+  share_arenas(train, plan_of({{1, 128}, {0, 192}}));
+
+  EXPECT_EQ(train.programs[0].arena_bytes, 192);
+  EXPECT_EQ(train.programs[1].arena_bytes, 640);
 }
 
 TEST(Arena, IsEmptyWithoutBlocks) {

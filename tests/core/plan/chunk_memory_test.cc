@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "core/plan/kernel_workspace.h"
+
 namespace piper {
 namespace {
 
@@ -132,6 +134,35 @@ TEST_F(ChunkMemoryTest, OfABackwardHasTheSumOfSeveralGradients) {
 
   EXPECT_EQ(of(Op::backward, 1, 1).running, of(Op::backward, 1, 0).running);
   EXPECT_EQ(of(Op::backward, 1, 2).running, of(Op::backward, 1, 0).running + 200);
+}
+
+TEST_F(ChunkMemoryTest, OfEveryPassHasWhatItsProductsRepack) {
+  add_chunk({1}, {2}, {3});
+  const std::int64_t forward = of(Op::forward, 10).running, backward = of(Op::backward, 10).running;
+  model_.regions[1].repacked = {{{10, 0}, {0, 64}, {0, 32}, false}};
+
+  const std::int64_t workspace = kernel_workspace(model_.regions[1], 10);
+  EXPECT_GT(workspace, 0);
+  EXPECT_EQ(of(Op::forward, 10).running, forward + workspace);
+  EXPECT_EQ(of(Op::backward, 10).running, backward + workspace);
+  EXPECT_EQ(of(Op::backward_input, 10).running, 950 + workspace - 400 - 1000);
+  EXPECT_EQ(of(Op::backward_weight, 10).running, 2300 + workspace - 3000);
+  keeps_graph_ = false;
+  EXPECT_EQ(of(Op::forward, 10).running, 2500 + workspace - 2000);
+}
+
+TEST_F(ChunkMemoryTest, OfTheFirstHalfHasARegionThatItGoesThroughForItsParameters) {
+  add_chunk({0}, {0}, {2});
+  EXPECT_EQ(of(Op::backward_input).running, 32 + 100 - 32) << "all is pending";
+  Region& region = model_.regions[0];
+  region.pending_bytes = {72, 0};
+  region.pending_values = {ValueId{0}};
+  region.peaks->backward_input.add({90, 0});
+
+  const TaskMemory memory = of(Op::backward_input);
+
+  EXPECT_EQ(memory.running, 90) << "tokens are the chunk's input";
+  EXPECT_EQ(memory.after, 40);
 }
 
 TEST_F(ChunkMemoryTest, OfTheFirstHalfHasWhatIsPendingOfLaterRegions) {
