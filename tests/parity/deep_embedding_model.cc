@@ -35,7 +35,7 @@ void build(piper::Build& b) {
         {h}, [weight](const Tensors& in) { return Tensors{at::linear(in[0], *weight).tanh()}; })[0];
   }
   b.loss(b.region({h, labels}, [](const Tensors& in) {
-    return Tensors{in[0].sum(-1).mul(in[1].ne(-100)).sum()};
+    return Tensors{in[0].mul(in[0]).sum(-1).mul(in[1].ne(-100)).sum()};
   })[0]);
 }
 

@@ -146,7 +146,7 @@ TEST_F(ChunkMemoryTest, OfEveryPassHasWhatItsProductsRepack) {
   EXPECT_EQ(of(Op::forward, 10).running, forward + workspace);
   EXPECT_EQ(of(Op::backward, 10).running, backward + workspace);
   EXPECT_EQ(of(Op::backward_input, 10).running, 950 + workspace - 400 - 1000);
-  EXPECT_EQ(of(Op::backward_weight, 10).running, 2300 + workspace - 3000);
+  EXPECT_EQ(of(Op::backward_weight, 10).running, 2300 + workspace - 2000);
   keeps_graph_ = false;
   EXPECT_EQ(of(Op::forward, 10).running, 2500 + workspace - 2000);
 }

@@ -126,6 +126,46 @@ TEST(Capture, NotesParametersInOrderOfFirstUse) {
   EXPECT_EQ(names, (std::vector<std::string>{"second", "first"}));
 }
 
+TEST(Capture, NotesParametersThatTheSecondHalfOfABackwardReads) {
+  const ModelGraph graph =
+      value_of(build([](Build& b, const at::Tensor& h) {
+        const ParameterHandle weight = b.parameter("w", {kDim, kDim}, Init::normal(1));
+        const ParameterHandle gate = b.parameter("gate", {kDim, 1}, Init::normal(1));
+        const ParameterHandle gain = b.parameter("gain", {}, Init::normal(1));
+        return b.region({h}, [=](const Tensors& in) {
+          const at::Tensor gated = (*weight).mul(*gate);
+          return Tensors{at::linear(in[0] * *gain, gated)};
+        })[0];
+      })).graph;
+
+  EXPECT_EQ(graph.regions[1].parameters.size(), 3U);
+  EXPECT_EQ(graph.regions[1].reread_parameters, (std::vector{ParameterId{2}, ParameterId{3}}))
+      << "the weight and its gate";
+  EXPECT_TRUE(graph.regions[2].reread_parameters.empty()) << "a linear";
+}
+
+TEST(Capture, NotesTheProductsOfBfloat16AndCountsCopiesOfWhatIsNoMatrix) {
+  Config config;
+  config.training.dtype = DType::bfloat16;
+  const ModelGraph narrow = value_of(build(one_linear, config)).graph;
+
+  EXPECT_EQ(narrow.regions[1].repacked,
+            (std::vector<RepackedProduct>{
+                {{kSeq, 0}, {0, kDim}, {0, 6}, false},    // the forward
+                {{kSeq, 0}, {0, 6}, {0, kDim}, false},    // the gradient of its input
+                {{0, 6}, {kSeq, 0}, {0, kDim}, true}}));  // and of its weight
+
+  const ModelGraph wide = value_of(build([](Build& b, const at::Tensor& h) {
+                            return b.region({h}, [](const Tensors& in) {
+                              const at::Tensor ones = at::ones({1}, in[0].options());
+                              return Tensors{at::matmul(in[0], ones.expand({kDim, kDim}))};
+                            })[0];
+                          })).graph;
+  EXPECT_TRUE(wide.regions[1].repacked.empty());
+  EXPECT_EQ(wide.regions[1].peaks->evaluate.of,
+            (std::vector<Affine>{{kSeq * kDim * 4, 4 + kDim * kDim * 4}}));
+}
+
 TEST(Capture, TagsRegionsWithTheScopesAroundThem) {
   const ModelGraph graph =
       value_of(build([](Build& b, at::Tensor h) {
