@@ -62,8 +62,11 @@ TEST(FirstRegion, HoldsWhatThePlanSays) {
       const std::int64_t planned =
           peak_bytes(job.plans.train, job.model, seat.program, seat.coordinate);
       EXPECT_LE(result->peak_bytes[rank], planned) << to_string(c) << ", rank " << rank;
-      EXPECT_GE(1.05 * static_cast<double>(result->peak_bytes[rank]), static_cast<double>(planned))
-          << to_string(c) << ", rank " << rank;
+      if (rank < c.dp) {  // the others' peaks hang on the timing of what little they compute
+        EXPECT_GE(1.05 * static_cast<double>(result->peak_bytes[rank]),
+                  static_cast<double>(planned))
+            << to_string(c) << ", rank " << rank;
+      }
     }
   }
 }

@@ -35,11 +35,11 @@ TEST(CheckPlan, RefusesAWeightsHalfThatWouldReadShardedParameters) {
   const Status status = check_plan(plans->train, job.model);
 
   ASSERT_FALSE(status);
-  EXPECT_EQ(
-      to_string(status.error()),
-      "job.toml:7:1: error: toy: this version of the runtime cannot run backward_weight of "
-      "stage 0, micro-batch 0 with sharded parameters: expected gradients of parameters that "
-      "need no other parameter, got one that needs 'embed' (toy.cc:10) [runtime.unsupported]");
+  EXPECT_EQ(to_string(status.error()),
+            "job.toml:7:1: error: toy: this version of the runtime cannot run backward_weight of "
+            "stage 0, micro-batch 0 with sharded parameters: expected gradients of parameters that "
+            "need no other parameter, got one that needs 'embed.weight' (toy.cc:10) "
+            "[runtime.unsupported]");
 }
 
 TEST(CheckPlan, RefusesExperts) {
