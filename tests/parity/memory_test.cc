@@ -224,6 +224,17 @@ TEST(Memory, OfAFrozenEmbeddingIsWhatThePlanSays) {
   }
 }
 
+// The second rank's first trained stage gets values without a gradient.
+TEST(Memory, OfFrozenFirstStagesIsWhatThePlanSays) {
+  for (const Schedule& schedule :
+       {Schedule{"zerobubble", "v_min", 2}, kSchedules[3], kSchedules[4], kSchedules[5]}) {
+    Case c = small(schedule, 2);
+    c.layers = 4;
+    c.freeze = {"model.embed_tokens.weight", "model.layers.0.*", "model.layers.1.*"};
+    expect_as_planned(c);
+  }
+}
+
 TEST(Memory, DoesNotGrow) {
   Case sharded = small(kSchedules[5], 2);
   sharded.dp = 2, sharded.rows = 19, sharded.zero = "stage = 3";
