@@ -75,6 +75,14 @@ TEST(ZeroPlugin, RefusesAStageThatThereIsNot) {
       "[option.range]");
 }
 
+TEST(ZeroPlugin, RemarksAnAxisThatShardsNothing) {
+  Diagnostics warnings;
+  said(zero_config("stage=3 axis=pp"), &warnings);
+
+  EXPECT_EQ(to_string(warnings),
+            "job.toml:9:12: warning: zero: nothing to shard over: [mesh] pp is 1 [zero.axis]");
+}
+
 TEST(ZeroPlugin, RemarksOptionsWithoutEffectInTheStage) {
   Diagnostics warnings;
   said(zero_config("stage=1 reduce=step prefetch=2 gather_stream=g"), &warnings);
