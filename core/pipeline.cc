@@ -59,10 +59,8 @@ Expected<Plans> plan(const Config& config, const ModelGraph& model,
   PIPER_ASSIGN(plans.evaluate, lower(config, annotated, Plan::Kind::evaluate, cost_model, show));
   share_arenas(plans.train, plans.evaluate);
   if (config.memory.capacity_bytes > 0) {
-    for (const Plan* const made : {&plans.train, &plans.evaluate}) {
-      PIPER_TRY(check_capacity(*made, model, config.memory.capacity_bytes,
-                               config.where("memory.capacity")));
-    }
+    PIPER_TRY(check_capacity(plans, model, config.memory.capacity_bytes,
+                             config.where("memory.capacity")));
   }
   return plans;
 }

@@ -24,10 +24,6 @@ Expected<Plans> plan_of(CheckedJob job, const ModelGraph& model) {
   return plan(job.config, model, proposals);
 }
 
-std::int64_t need_of(const Plans& plans, const ModelGraph& model) {
-  return std::max(most_bytes(plans.train, model), most_bytes(plans.evaluate, model));
-}
-
 // A job that might need less, and what a user would write for it.
 struct Alternative {
   std::string text;
@@ -127,7 +123,7 @@ class RowSearch {
       return found->second;
     }
     PIPER_ASSIGN(const Plans plans, plans_with(rows));
-    return needs_[rows] = need_of(plans, model_);
+    return needs_[rows] = most_bytes(plans, model_);
   }
 
   Expected<Plans> plans_with(std::int64_t rows) const {
@@ -180,7 +176,7 @@ void suggest_what_fits(Diagnostics& refused, const CheckedJob& job, const ModelG
     const Expected<Plans> plans = plan_of(std::move(other.job), model);
     // A directive or a strategy may say how many micro-batches there are, whatever the job does.
     if (plans && plans->train.microbatches == microbatches) {
-      const std::int64_t bytes = need_of(*plans, model);
+      const std::int64_t bytes = most_bytes(*plans, model);
       refused[0].note(other.text + " would need " + human_bytes(bytes) +
                       (bytes <= job.config.memory.capacity_bytes ? ", which fits" : ""));
     }
@@ -208,7 +204,7 @@ Expected<std::string> largest_microbatch(const CheckedJob& job, const ModelGraph
   PIPER_ASSIGN(const Plans plans, search.plans_with(rows));
   return rows_text(rows) +
          " a micro-batch: training.global_batch_size = " + std::to_string(search.batch(rows)) +
-         " needs " + human_bytes(need_of(plans, model)) + " of " + human_bytes(capacity) + "; " +
+         " needs " + human_bytes(most_bytes(plans, model)) + " of " + human_bytes(capacity) + "; " +
          rows_text(rows + 1) + " would need " + human_bytes(next) + "\n\n" +
          memory_text(plans, model, std::nullopt, "");
 }

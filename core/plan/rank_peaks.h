@@ -22,6 +22,11 @@ std::vector<RankPeak> rank_peaks(const Plan& plan, const ModelGraph& model);
 // The bytes of the rank that needs most.
 std::int64_t most_bytes(const Plan& plan, const ModelGraph& model);
 
+// The same of a plan of a job that trains. While it evaluates, what it keeps from step to step,
+// gradients, optimizer state and the arena, is there too.
+std::vector<RankPeak> rank_peaks(const Plans& plans, Plan::Kind kind, const ModelGraph& model);
+std::int64_t most_bytes(const Plans& plans, const ModelGraph& model);
+
 // The one with most bytes; of equal ones the first.
 const RankPeak& largest(const std::vector<RankPeak>& peaks);
 RankPeak largest(std::vector<RankPeak>&& peaks);

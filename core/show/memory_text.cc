@@ -16,7 +16,7 @@ std::string memory_text(const Plans& plans, const ModelGraph& model,
   }
   for (const Plan* const plan : {&plans.train, &plans.evaluate}) {
     const NodeNames names(*plan, model);
-    for (const RankPeak& own : rank_peaks(*plan, model)) {
+    for (const RankPeak& own : rank_peaks(plans, plan->kind, model)) {
       if (program && own.program != *program) {
         continue;
       }

@@ -28,19 +28,24 @@ std::string contributors(const Peak& peak) {
 
 }  // namespace
 
-Status check_capacity(const Plan& plan, const ModelGraph& model, std::int64_t capacity,
+Status check_capacity(const Plans& plans, const ModelGraph& model, std::int64_t capacity,
                       const Location& where) {
-  if (most_bytes(plan, model) <= capacity) {
+  if (most_bytes(plans, model) <= capacity) {
     return {};
   }
-  const RankPeak most = largest(rank_peaks(plan, model));
+  RankPeak most = largest(rank_peaks(plans, Plan::Kind::train, model));
+  const bool trains = most.peak.bytes > capacity;
+  if (!trains) {
+    most = largest(rank_peaks(plans, Plan::Kind::evaluate, model));
+  }
   Diagnostic refused =
       error("plan.capacity",
             "expected at most " + human_bytes(capacity) + " on a rank, got " +
                 human_bytes(most.peak.bytes) + " on rank " + std::to_string(most.ranks[0]) +
-                (plan.kind == Plan::Kind::evaluate ? " while evaluating" : ""),
+                (trains ? "" : " while evaluating"),
             where);
   if (valid(most.peak.task)) {
+    const Plan& plan = trains ? plans.train : plans.evaluate;
     refused.note("the most at " + Report(plan, model).task({most.program, index(most.peak.task)}));
   }
   refused.note(contributors(most.peak));

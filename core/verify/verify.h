@@ -19,10 +19,10 @@ Status verify(const Plan& plan, const ModelGraph& model);
 // directives ask for.
 Status verify_order(const Plan& plan, const ModelGraph& model, const Annotated& annotated);
 
-// plan.capacity: no rank can ever hold more than `capacity` bytes. The error has the rank, the task
-// and what the bytes are for; `where` is the place that asked for the limit. For a plan that
-// `verify` has passed.
-Status check_capacity(const Plan& plan, const ModelGraph& model, std::int64_t capacity,
+// plan.capacity: no rank can ever hold more than `capacity` bytes, training or evaluating. The
+// error has the rank, the task and what the bytes are for; `where` is the place that asked for the
+// limit. For plans that `verify` has passed.
+Status check_capacity(const Plans& plans, const ModelGraph& model, std::int64_t capacity,
                       const Location& where);
 
 }  // namespace piper

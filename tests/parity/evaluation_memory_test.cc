@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/plan/rank_peaks.h"
 #include "tests/parity/harness.h"
 
 namespace piper {
@@ -48,6 +49,18 @@ TEST(Evaluation, HoldsTheActivationsThatThePlanSays) {
         EXPECT_LE(held, most) << "rank " << rank << ", " << to_string(c);
         EXPECT_LE(static_cast<double>(most), 1.05 * static_cast<double>(held))
             << "rank " << rank << ", " << to_string(c);
+      }
+      // Gradients and the arena of the training plan are there too; the optimizer's state comes
+      // with the first update.
+      for (const RankPeak& own : rank_peaks(job.plans, Plan::Kind::evaluate, job.model)) {
+        const std::int64_t most =
+            own.peak.bytes - own.peak.of_kind[static_cast<std::size_t>(MemoryKind::optimizer)];
+        for (const std::uint32_t rank : own.ranks) {
+          const std::int64_t held = result->peak_bytes[rank];
+          EXPECT_LE(held, most) << "rank " << rank << ", " << to_string(c);
+          EXPECT_LE(static_cast<double>(most), 1.05 * static_cast<double>(held))
+              << "rank " << rank << ", " << to_string(c);
+        }
       }
     }
   }

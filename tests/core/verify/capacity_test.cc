@@ -16,7 +16,8 @@ using test::pipeline;
 using test::PipelineCase;
 
 std::string refusal(const PipelineCase& made, std::int64_t capacity) {
-  const Status status = check_capacity(made.plan, made.model, capacity, {"job.toml", 4, 12});
+  const Status status =
+      check_capacity(Plans{made.plan, {}, {}}, made.model, capacity, {"job.toml", 4, 12});
   return status ? "" : to_string(status.error()) + '\n';
 }
 
