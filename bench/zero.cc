@@ -21,6 +21,7 @@
 
 #include "bench/job.h"
 #include "core/pipeline.h"
+#include "core/plan/rank_peaks.h"
 #include "core/plugin/host.h"
 #include "core/simulate/emulated.h"
 
@@ -46,15 +47,9 @@ std::string zero(int stage, const std::string& more = "") {
 const std::string kOneForwardOneBackward =
     "[[strategy]]\nplugin = \"interleaved1f1b\"\nschedule = \"1f1b\"\n";
 
-// The most that a rank of the plan can need.
+// The most that a rank can need while it trains.
 std::int64_t most_bytes(const Job& job) {
-  const Plan& plan = job.plans.train;
-  std::int64_t most = 0;
-  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
-    const Plan::Seat seat = plan.seat(rank);
-    most = std::max(most, peak_bytes(plan, job.model, seat.program, seat.coordinate));
-  }
-  return most;
+  return most_bytes(job.plans.train, job.model);
 }
 
 // ---- The largest micro-batch ----

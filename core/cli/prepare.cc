@@ -54,7 +54,7 @@ Expected<CheckedJob> check_job(const CommandLine& line) {
   CheckedJob job;
   PIPER_ASSIGN(job.config, load_config(line.job, line.overrides));
   const CostConfig& cost = job.config.cost;
-  if (!cost.file.empty() && cost.model != "measured" && !line.other_costs) {
+  if (!cost.file.empty() && cost.model != "measured" && !line.measured_costs) {
     return fail(error("config.conflict",
                       "cost.file: expected cost.model = \"measured\", got " + toml_text(cost.model),
                       job.config.where("cost.file")));

@@ -164,7 +164,7 @@ void add_simulate(CLI::App& program, CommandLine& line) {
   command.add_option("--trace", options->trace, "write a trace for Perfetto")->type_name("FILE");
   command.add_option("--svg", options->svg, "write the schedule as a picture")->type_name("FILE");
   command.callback([&line, options] {
-    line.other_costs = !options->costs.empty();
+    line.measured_costs = options->costs == "measured";
     line.run = [&line, options] { return run(line, *options); };
   });
 }
