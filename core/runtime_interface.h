@@ -45,6 +45,17 @@ struct VerifyReport {
   std::string text;  // a line a parameter: worst difference and where, then the verdict
 };
 
+struct CheckOptions {
+  bool whole_data = false;  // look at all data; otherwise at what fits into two seconds
+  TrainOptions outputs;     // the files that the command line names: they can be written
+};
+
+// What a look at the files of a job found, beside errors.
+struct CheckReport {
+  Diagnostics remarks;             // warnings: data and weights that do not go with the job
+  std::vector<std::string> lines;  // for standard output: how much was looked at
+};
+
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -52,9 +63,9 @@ class Runtime {
   // Runs the model once on the meta device. Any thread; allocates no parameters.
   virtual Expected<ModelGraph> capture(const Config& config) = 0;
 
-  // Checks what can be checked without starting a thread: data files, weights, shapes. Called
-  // before train and verify.
-  virtual Status check(const Config& config, const ModelGraph& model) = 0;
+  // Checks what can be checked without starting a thread: data files, weights, shapes, outputs.
+  // Called before train and verify; leaves nothing behind.
+  virtual Expected<CheckReport> check(const Job& job, const CheckOptions& options) = 0;
 
   // Checks that this runtime can run both plans: runtime.unsupported. Called before train and
   // verify.

@@ -34,10 +34,11 @@ class TorchRuntime final : public Runtime {
     });
   }
 
-  Status check(const Config& config, const ModelGraph& model) override {
-    return guarded([&]() -> Status {
-      PIPER_TRY(check_data(config, model));
-      return check_weights(config, model);
+  Expected<CheckReport> check(const Job& job, const CheckOptions&) override {
+    return guarded([&]() -> Expected<CheckReport> {
+      PIPER_TRY(check_data(job.config, job.model));
+      PIPER_TRY(check_weights(job.config, job.model));
+      return CheckReport();
     });
   }
 

@@ -7,8 +7,8 @@
 namespace piper {
 namespace {
 
-// What the runtime says of a job that has a model: data files and weights must be sound, and what
-// it cannot run is warned of.
+// What the runtime says of a job that has a model: data files and weights must be sound, outputs
+// can be written, and what it cannot run is warned of.
 Status check_runtime(const Job& job) {
   PIPER_ASSIGN(Runtime * runtime, open_runtime());
   if (Status runs = runtime->check_plans(job); !runs) {
@@ -17,7 +17,9 @@ Status check_runtime(const Job& job) {
     }
     report(runs.error());
   }
-  return runtime->check(job.config, job.model);
+  PIPER_ASSIGN(const CheckReport checked, runtime->check(job, {}));
+  report(checked);
+  return {};
 }
 
 Exit check(const CommandLine& line) {

@@ -53,6 +53,7 @@ std::string counted(std::int64_t count, const std::string& thing) {
 Expected<CheckedJob> check_job(const CommandLine& line) {
   CheckedJob job;
   PIPER_ASSIGN(job.config, load_config(line.job, line.overrides));
+  report(job.config.remarks);
   const CostConfig& cost = job.config.cost;
   if (!cost.file.empty() && cost.model != "measured" && !line.measured_costs) {
     return fail(error("config.conflict",
@@ -169,7 +170,14 @@ std::string headline(const Job& job) {
   return text.str();
 }
 
-Expected<ReadyJob> prepare_run(const CommandLine& line) {
+void report(const CheckReport& checked) {
+  report(checked.remarks);
+  for (const std::string& said : checked.lines) {
+    std::cout << said << '\n';
+  }
+}
+
+Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions& outputs) {
   ReadyJob ready;
   PIPER_ASSIGN(ready.job, prepare(line));
   if (const Config& config = ready.job.config; !config.model.graph.empty()) {
@@ -179,7 +187,9 @@ Expected<ReadyJob> prepare_run(const CommandLine& line) {
   }
   PIPER_ASSIGN(ready.runtime, open_runtime());
   PIPER_TRY(ready.runtime->check_plans(ready.job));
-  PIPER_TRY(ready.runtime->check(ready.job.config, ready.job.model));
+  PIPER_ASSIGN(const CheckReport checked,
+               ready.runtime->check(ready.job, {.whole_data = true, .outputs = outputs}));
+  report(checked);
   std::cout << headline(ready.job) << std::flush;
   return ready;
 }

@@ -25,12 +25,15 @@ Expected<ModelGraph> model_graph(const Config& config);
 Expected<Job> prepare(const CommandLine& line, const Trace& trace = {});
 
 // The same for a job that is about to run: it has a model, the runtime is open and has checked data
-// and weights. Prints the headline.
+// data, weights and the files that it will write. Prints what that found, and the headline.
 struct ReadyJob {
   Job job;
   Runtime* runtime = nullptr;
 };
-Expected<ReadyJob> prepare_run(const CommandLine& line);
+Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions& outputs = {});
+
+// Prints remarks and lines.
+void report(const CheckReport& checked);
 
 // What a person wants to see before a run: model, mesh, strategies and the plan, a line each.
 std::string headline(const Job& job);

@@ -90,14 +90,19 @@ struct LrSchedulerConfig {
 struct ValidationConfig {
   std::int64_t freq = 0;   // steps between evaluations; 0 = only at the end
   std::int64_t steps = 0;  // global batches an evaluation; 0 = the whole held-out part
-  double fraction = 0.1;   // of the documents that are held out
+  double fraction = 0.1;   // of the tokens that are held out
 };
 
+// The formats, where they are not given: Hugging Face's, wherever there is something to load or
+// save.
 struct CheckpointConfig {
   std::string initial_load_path;
-  bool initial_load_in_hf = false;
+  std::optional<bool> initial_load_in_hf;
   std::string last_save_path;
-  bool last_save_in_hf = false;
+  std::optional<bool> last_save_in_hf;
+
+  bool loads_hf() const { return initial_load_in_hf.value_or(!initial_load_path.empty()); }
+  bool saves_hf() const { return last_save_in_hf.value_or(!last_save_path.empty()); }
 };
 
 struct MetricsConfig {
@@ -172,6 +177,9 @@ struct Config {
   std::string device = "cpu";
   std::vector<StrategyConfig> strategies;
   std::vector<RawValue> directives;  // [[directive]] tables; core/directives/toml reads them
+
+  // Warnings: settings that have less effect than they say. Whoever loads a job reports them.
+  Diagnostics remarks;
 
   // Where `section.key` was written: the file, or `--section.key=value` for an override. Falls back
   // to the section, then the file, so a rule about a default still points somewhere.

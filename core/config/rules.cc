@@ -74,7 +74,7 @@ void check_checkpoint(Loading& loading) {
   if (!loading.good({"checkpoint"})) {
     return;
   }
-  if (checkpoint.initial_load_in_hf && checkpoint.initial_load_path.empty() &&
+  if (checkpoint.loads_hf() && checkpoint.initial_load_path.empty() &&
       config.model.hf_assets_path.empty()) {
     loading.refuse("checkpoint",
                    error("config.missing_key",
@@ -82,20 +82,20 @@ void check_checkpoint(Loading& loading) {
                          "checkpoint.initial_load_path or model.hf_assets_path, got neither",
                          config.where("checkpoint.initial_load_in_hf")));
   }
-  if (!checkpoint.initial_load_path.empty() && !checkpoint.initial_load_in_hf) {
+  if (!checkpoint.initial_load_path.empty() && !checkpoint.loads_hf()) {
     loading.refuse("checkpoint",
                    error("config.unsupported",
                          "checkpoint.initial_load_path without initial_load_in_hf = true "
                          "is not supported by this version",
                          config.where("checkpoint.initial_load_path")));
   }
-  if (checkpoint.last_save_in_hf && checkpoint.last_save_path.empty()) {
+  if (checkpoint.saves_hf() && checkpoint.last_save_path.empty()) {
     loading.refuse("checkpoint",
                    error("config.missing_key",
                          "checkpoint.last_save_in_hf: expected checkpoint.last_save_path, got none",
                          config.where("checkpoint.last_save_in_hf")));
   }
-  if (!checkpoint.last_save_path.empty() && !checkpoint.last_save_in_hf) {
+  if (!checkpoint.last_save_path.empty() && !checkpoint.saves_hf()) {
     loading.refuse("checkpoint", error("config.unsupported",
                                        "checkpoint.last_save_path without last_save_in_hf = true "
                                        "is not supported by this version",

@@ -294,11 +294,11 @@ std::vector<Key> make_schema() {
       key("checkpoint.initial_load_path", PIPER_MEMBER(checkpoint.initial_load_path),
           "a folder with weights to start from; not given: `model.hf_assets_path`"),
       key("checkpoint.initial_load_in_hf", PIPER_MEMBER(checkpoint.initial_load_in_hf),
-          "start from Hugging Face safetensors"),
+          "start from Hugging Face safetensors; not given: where there is an `initial_load_path`"),
       key("checkpoint.last_save_path", PIPER_MEMBER(checkpoint.last_save_path),
           "a folder for the weights after the last step"),
       key("checkpoint.last_save_in_hf", PIPER_MEMBER(checkpoint.last_save_in_hf),
-          "save them as Hugging Face `config.json` and safetensors"),
+          "save them as Hugging Face `config.json` and safetensors; not given: true"),
 
       key("metrics.log_freq", PIPER_MEMBER(metrics.log_freq), "steps between two printed lines",
           at_least(1)),

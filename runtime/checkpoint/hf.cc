@@ -34,7 +34,7 @@ Status write_config_json(const fs::path& path, const Config& config) {
 }  // namespace
 
 std::string initial_weights_path(const Config& config) {
-  if (!config.checkpoint.initial_load_in_hf) {
+  if (!config.checkpoint.loads_hf()) {
     return "";
   }
   return !config.checkpoint.initial_load_path.empty() ? config.checkpoint.initial_load_path
