@@ -21,21 +21,16 @@
 #include <string_view>
 
 #include "core/base/diagnostic.h"
+#include "core/base/folders.h"
 
 namespace piper {
-
-struct OutputOptions {
-  std::string code = "file.write";  // of errors
-  Location where = {};              // what named the file: a key of the job, an option
-  // A link at the path is replaced. Otherwise it stays, and its target is replaced.
-  bool replace_link = false;
-};
 
 class OutputFile {
  public:
   // Makes the folders that are missing. The new file has the mode of the one that it replaces, or
   // what the umask leaves. A device, a pipe or one of the process's own descriptors (/dev/stdout)
-  // is opened and written through, without a staging file. A pipe without a reader blocks.
+  // is opened and written through, without a staging file and for any number of processes at once.
+  // A pipe without a reader blocks.
   static Expected<OutputFile> create(const std::string& path, OutputOptions options = {});
 
   OutputFile(OutputFile&& other) noexcept;
@@ -62,8 +57,8 @@ class OutputFile {
   OutputFile() = default;
   friend Status check_writable(const std::string& path, const OutputOptions& options);
   void discard();
-  Status open_through(int own_descriptor);
   Status open_staging();
+  Status be_alone() const;
 
   OutputOptions options_;
   std::string path_, target_;
@@ -77,22 +72,5 @@ Status write_file(const std::string& path, std::string_view bytes, OutputOptions
 // Whether OutputFile::create(path) would do, as far as that can be seen; leaves nothing behind, and
 // opens no device.
 Status check_writable(const std::string& path, const OutputOptions& options);
-
-// Makes a folder, and those above it, that are missing; each is on disk.
-Status make_folder(const std::string& folder, const OutputOptions& options = {});
-Status make_parents(const std::string& path, const OutputOptions& options = {});
-
-// Names in this folder that were made, renamed or removed are on disk. File systems that cannot
-// flush a folder are taken at their word.
-Status flush_folder(const std::string& folder, const OutputOptions& options = {});
-
-// The folder of a path's last name: "." where it has none.
-std::string parent_folder(const std::string& path);
-
-// `expected a file that can be written, got 'PATH': no space left on device`.
-Diagnostic unwritable(const std::string& path, int system_error, const OutputOptions& options);
-
-// The system's words for an errno, in lower case: "no space left on device".
-std::string system_text(int system_error);
 
 }  // namespace piper

@@ -8,50 +8,21 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <thread>
 
-namespace piper {
+#include "tests/core/base/scratch_folder.h"
+
+namespace piper::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Output : public ::testing::Test {
+class Output : public ScratchFolder {
  protected:
-  Output() : folder_(fs::temp_directory_path() / ("piper_output_" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~Output() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return folder_ / name; }
-  void put(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-  }
-  std::string get(const std::string& name) const {
-    std::ifstream stream(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
-  std::set<std::string> names(const std::string& folder = "") const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_ / folder)) {
-      names.insert(entry.path().filename());
-    }
-    return names;
-  }
-  mode_t mode(const std::string& name) const {
-    struct stat found {};
-    ::stat(path(name).c_str(), &found);
-    return found.st_mode & 07777;
-  }
-
-  fs::path folder_;
+  Output() : ScratchFolder("output") {}
 };
-
-std::string text_of(const Status& status) {
-  return status ? "ok" : to_string(status.error());
-}
 
 TEST_F(Output, LeavesTheOldFileUntilItIsPublished) {
   put("a", "old");
@@ -242,6 +213,27 @@ TEST_F(Output, RemovesWhatAKilledProcessLeftAndNothingElse) {
   EXPECT_EQ(names().size(), 5U) << "the file, what is open, and what is not ours";
 }
 
+TEST_F(Output, IsAloneWhereItAsksForThat) {
+  OutputOptions options;
+  options.exclusive = true;
+  options.where = {"job.toml", 3, 1};
+  auto first = OutputFile::create(path("a"), options);
+  ASSERT_TRUE(first);
+
+  const auto second = OutputFile::create(path("a"), options);
+  const auto other = OutputFile::create(path("b"), options);
+  const auto modest = OutputFile::create(path("a"));
+  ASSERT_TRUE(first->commit());
+  const auto third = OutputFile::create(path("a"));
+
+  EXPECT_TRUE(text_of(second).starts_with(
+      "job.toml:3:1: error: expected an output that no other job writes, got '" + path("a") +
+      "', which is in use by process " + std::to_string(::getpid()) + " ("))
+      << text_of(second);
+  EXPECT_TRUE(text_of(second).ends_with("[file.in_use]")) << text_of(second);
+  EXPECT_TRUE(other && modest && third);
+}
+
 TEST_F(Output, LooksAtATargetAndLeavesNothing) {
   put("a", "old");
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
@@ -289,4 +281,4 @@ TEST(ParentFolder, IsWhatStandsBeforeTheLastName) {
 }
 
 }  // namespace
-}  // namespace piper
+}  // namespace piper::testing
