@@ -28,7 +28,8 @@ class LogFile {
   // leaves whole lines. So does an error: what could be written of the line is taken back.
   Status write_line(std::string_view line);
 
-  // All lines are on disk. After a power failure before this, the last ones may be missing or cut.
+  // All lines are on disk. After a power failure before this, the last ones may be
+  // missing, cut or zeros.
   Status flush();
 
  private:

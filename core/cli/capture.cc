@@ -1,7 +1,7 @@
-#include <fstream>
 #include <iostream>
 #include <memory>
 
+#include "core/base/output_file.h"
 #include "core/cli/commands.h"
 #include "core/cli/prepare.h"
 
@@ -21,13 +21,8 @@ Exit capture(const CommandLine& line, const std::string& file) {
     std::cout << print(*model);
     return Exit::done;
   }
-  std::ofstream out(file, std::ios::binary);
-  out << print(*model);
-  if (!out.flush()) {
-    return report({error("cli.output", "expected a file that can be written", {file})},
-                  Exit::failed);
-  }
-  return Exit::done;
+  const Status written = write_file(file, print(*model), {.code = "cli.output"});
+  return written ? Exit::done : report(written.error(), Exit::failed);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "core/cli/graph_cache.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
+
+#include "core/base/output_file.h"
 
 namespace piper {
 namespace {
@@ -108,21 +108,9 @@ void GraphCache::store(const ModelGraph& model) const {
   if (file_.empty()) {
     return;
   }
-  std::error_code failed;
-  fs::create_directories(fs::path(file_).parent_path(), failed);
-  const std::string temporary = file_ + '.' + std::to_string(::getpid());
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out << kMagic << key_.size() << '\n' << key_ << print(model);
-    if (!out.flush()) {
-      fs::remove(temporary, failed);
-      return;
-    }
-  }
-  fs::rename(temporary, file_, failed);
-  if (failed) {
-    fs::remove(temporary, failed);
-  }
+  const std::string text =
+      std::string(kMagic) + std::to_string(key_.size()) + '\n' + key_ + print(model);
+  [[maybe_unused]] const Status written = write_file(file_, text);
 }
 
 }  // namespace piper

@@ -19,7 +19,7 @@ class GraphCache {
   // Nothing where there is no graph for just this model, or none that can be read.
   std::optional<ModelGraph> load() const;
 
-  // Written beside its place and renamed; a failure costs only time, and is not reported.
+  // A failure costs only time, and is not reported.
   void store(const ModelGraph& model) const;
 
   const std::string& file() const { return file_; }  // "" = there is no folder for caches

@@ -1,8 +1,9 @@
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
+#include "core/base/output_file.h"
 #include "core/cli/commands.h"
 #include "core/cli/prepare.h"
 #include "core/config/schema.h"
@@ -63,17 +64,6 @@ Expected<Predicted> predict(Job& job, const SimulateCommand& command) {
   return out;
 }
 
-template <typename F>
-Status write_file(const std::string& file, F&& write) {
-  std::ofstream out(file, std::ios::binary);
-  write(out);
-  out.flush();
-  if (!out) {
-    return fail(error("cli.output", "expected a file that can be written", {file}));
-  }
-  return {};
-}
-
 // "zbv (zerobubble)": what the strategies are asked for.
 std::string schedules_text(const Config& config) {
   for (const StrategyConfig& strategy : config.strategies) {
@@ -103,9 +93,9 @@ Status show(const Job& job, const Predicted& predicted, const SimulateCommand& c
   if (!command.trace.empty()) {
     // A unit is drawn as a millisecond.
     const double microseconds = 1000 / predicted.unit.ticks;
-    PIPER_TRY(write_file(command.trace, [&](std::ostream& out) {
-      write_trace(out, plan, job.model, predicted.run.times, microseconds);
-    }));
+    std::ostringstream text;
+    write_trace(text, plan, job.model, predicted.run.times, microseconds);
+    PIPER_TRY(write_file(command.trace, text.view(), {.code = "cli.output"}));
   }
   if (!command.svg.empty()) {
     PIPER_ASSIGN(const Grid grid,
@@ -113,7 +103,7 @@ Status show(const Job& job, const Predicted& predicted, const SimulateCommand& c
                                schedules_text(job.config) + " on " + mesh_text(job.config) + ", " +
                                    std::to_string(plan.microbatches) + " micro-batches",
                                {facts(plan, job.model, analysis, predicted.unit)}));
-    PIPER_TRY(write_file(command.svg, [&](std::ostream& out) { out << svg(grid); }));
+    PIPER_TRY(write_file(command.svg, svg(grid), {.code = "cli.output"}));
   }
   if (command.json) {
     write_json(std::cout, plan, job.model, predicted.run, analysis, predicted.unit);

@@ -1,7 +1,5 @@
 #include "runtime/metrics/metrics_file.h"
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace piper {
@@ -22,25 +20,19 @@ std::string to_json(const StepRecord& record) {
 
 Expected<MetricsFile> MetricsFile::open(const std::string& path, const Location& where) {
   MetricsFile file;
-  file.path_ = path;
   if (!path.empty()) {
-    file.stream_.open(path, std::ios::trunc);
-    if (!file.stream_) {
-      return fail(error("metrics.unwritable", path + ": " + std::strerror(errno), where));
-    }
+    PIPER_ASSIGN(file.lines_,
+                 LogFile::create(path, {.code = "metrics.unwritable", .where = where}));
   }
   return file;
 }
 
 Status MetricsFile::write(const StepRecord& record) {
-  if (path_.empty()) {
-    return {};
-  }
-  stream_ << to_json(record) << '\n' << std::flush;
-  if (!stream_) {
-    return fail(error("metrics.unwritable", path_ + ": " + std::strerror(errno)));
-  }
-  return {};
+  return lines_ ? lines_->write_line(to_json(record)) : Status();
+}
+
+Status MetricsFile::flush() {
+  return lines_ ? lines_->flush() : Status();
 }
 
 }  // namespace piper

@@ -1,10 +1,11 @@
 // [metrics] file: one JSON object a step, written as the step ends.
 #pragma once
 
-#include <fstream>
+#include <optional>
 #include <string>
 
 #include "core/base/diagnostic.h"
+#include "core/base/log_file.h"
 #include "runtime/metrics/step_record.h"
 
 namespace piper {
@@ -16,15 +17,17 @@ std::string to_json(const StepRecord& record);
 
 class MetricsFile {
  public:
-  // Starts `path` anew; "" = no file.
+  // Starts `path` anew, as LogFile does: what was there is kept as FILE.1. "" = no file.
   static Expected<MetricsFile> open(const std::string& path, const Location& where);
 
-  // A write that fails (a full disk) is an error.
+  // A write that fails (a full disk) is an error, and leaves whole lines.
   Status write(const StepRecord& record);
 
+  // All lines are on disk.
+  Status flush();
+
  private:
-  std::string path_;
-  std::ofstream stream_;
+  std::optional<LogFile> lines_;
 };
 
 }  // namespace piper

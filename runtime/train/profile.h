@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 
 #include "core/base/diagnostic.h"
@@ -13,19 +12,17 @@ namespace piper {
 
 class Profile {
  public:
-  // Opens both files, so that a name that cannot be written stops the job before it starts: error
-  // profiling.unwritable.
+  // A name that cannot be written stops the job before it starts: error profiling.unwritable.
   static Expected<Profile> open(const Job& job, const std::string& costs_file);
 
   // The last step; none where nothing is asked for.
   bool wants(std::int64_t step) const;
 
-  // `result` was recorded.
+  // Writes both files. `result` was recorded.
   Status write(const Job& job, const StepResult& result);
 
  private:
   std::string trace_file_, costs_file_;
-  std::ofstream trace_, costs_;
   std::int64_t step_ = 0;
 };
 

@@ -268,11 +268,53 @@ TEST_F(Program, SaysWhichOutputOfASimulationCannotBeWritten) {
   const std::string job = write("job.toml", graph_job());
 
   for (const char* option : {"--trace", "--svg"}) {
-    const Ended ended = run({"simulate", job, option, "absent/file"});
+    const Ended ended = run({"simulate", job, option, "job.toml/file"});
     EXPECT_EQ(ended.status, 1);
     EXPECT_EQ(ended.out, "");
-    EXPECT_EQ(ended.err, "absent/file: error: expected a file that can be written [cli.output]\n");
+    EXPECT_EQ(ended.err,
+              "error: expected a file that can be written, got 'job.toml/file': not a directory "
+              "[cli.output]\n");
   }
+}
+
+// The program, as a shell starts it with a redirection.
+TEST_F(Program, EndsWithAMessageWhereStandardOutputIsFull) {
+  write("job.toml", graph_job());
+  for (const std::string command :
+       {"plan job.toml --format json", "plan job.toml", "check job.toml", "plugins --json",
+        "simulate job.toml", "capture job.toml", "--help", "--version"}) {
+    const Ended full =
+        run_program("/bin/sh", {"-c", PIPER_PROGRAM + (' ' + command) + " >/dev/full"}, folder_);
+
+    EXPECT_EQ(full.status, 1) << command;
+    EXPECT_EQ(full.err,
+              "error: standard output cannot be written: no space left on device [cli.stdout]\n")
+        << command;
+  }
+}
+
+TEST_F(Program, KeepsTheStatusOfARefusalWhereStandardOutputIsFull) {
+  const Ended refused =
+      run_program("/bin/sh", {"-c", PIPER_PROGRAM " check no_job.toml >/dev/full"}, folder_);
+
+  EXPECT_EQ(refused.status, 2) << refused.err;
+}
+
+TEST_F(Program, RunsWithoutStandardStreams) {
+  write("job.toml", graph_job());
+  const std::string command = PIPER_PROGRAM " plan job.toml";
+
+  for (const std::string closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+    EXPECT_EQ(run_program("/bin/sh", {"-c", command + ' ' + closed}, folder_).status, 0) << closed;
+  }
+}
+
+TEST_F(Program, WritesAGraphToStandardOutputUnderItsName) {
+  const Ended captured =
+      run({"capture", write("job.toml", graph_job()), "--output", "/dev/stdout"});
+
+  EXPECT_EQ(captured.status, 0) << captured.err;
+  EXPECT_EQ(captured.out, run({"capture", "job.toml"}).out);
 }
 
 TEST_F(Program, CapturesAGraphThatReadsBackAsItself) {

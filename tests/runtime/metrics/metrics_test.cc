@@ -129,16 +129,33 @@ TEST(Metrics, TheFileHasALineAStep) {
 
 TEST(Metrics, AFileThatCannotBeWrittenIsAnErrorAtItsKey) {
   const testing::Folder folder;
+  const std::string file = folder.write("file", "");
 
-  testing::expect_error(MetricsFile::open(folder.path("no/such/file"), {"job.toml", 3, 1}),
+  testing::expect_error(MetricsFile::open(file + "/metrics.jsonl", {"job.toml", 3, 1}),
                         "metrics.unwritable", "job.toml:3:1: error: ");
+}
+
+TEST(Metrics, AFileThatWasThereIsKept) {
+  const testing::Folder folder;
+  for (int run = 1; run <= 2; ++run) {
+    auto file = MetricsFile::open(folder.path("metrics.jsonl"), {});
+    ASSERT_TRUE(file.has_value());
+    StepRecord of_run = record();
+    of_run.step = run;
+    ASSERT_TRUE(file->write(of_run).has_value());
+    ASSERT_TRUE(file->flush().has_value());
+  }
+
+  std::ifstream older(folder.path("metrics.jsonl.1")), newer(folder.path("metrics.jsonl"));
+  EXPECT_EQ(nlohmann::json::parse(older)["step"], 1);
+  EXPECT_EQ(nlohmann::json::parse(newer)["step"], 2);
 }
 
 TEST(Metrics, AFullDiskIsAnError) {
   auto file = MetricsFile::open("/dev/full", {});
   ASSERT_TRUE(file.has_value());
 
-  testing::expect_error(file->write(record()), "metrics.unwritable", "No space left");
+  testing::expect_error(file->write(record()), "metrics.unwritable", "no space left");
 }
 
 TEST(Metrics, ALineReplacesTheProgressBelowTheOnesBefore) {
