@@ -8,6 +8,7 @@
 
 #include "core/cli/commands.h"
 #include "core/cli/open_runtime.h"
+#include "core/cli/standard_streams.h"
 #include "core/config/schema.h"
 #include "core/plugin/host.h"
 
@@ -123,6 +124,8 @@ Exit run(std::vector<std::string> arguments) {
 }  // namespace piper
 
 int main(int argc, char** argv) {
+  piper::secure_standard_streams();
+  piper::watch_standard_output();
   auto exit = piper::Exit::failed;
   try {
     exit = piper::run({argv + 1, argv + argc});
@@ -131,7 +134,10 @@ int main(int argc, char** argv) {
               << "note: this is a fault in Piper, not in the job\n";
   }
   piper::shut_down_plugins();
-  std::cout.flush();
+  if (const auto printed = piper::flush_standard_output(); !printed) {
+    std::cerr << piper::to_string(printed.error()) << '\n';
+    exit = exit == piper::Exit::done ? piper::Exit::failed : exit;
+  }
   std::fflush(nullptr);
   if (piper::is_runtime_open()) {
     // LibTorch takes its operators apart one by one at a usual exit: a third of a short command's
