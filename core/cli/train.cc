@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/cli/commands.h"
+#include "core/cli/output_locks.h"
 #include "core/cli/prepare.h"
 
 namespace piper {
@@ -27,9 +28,15 @@ Exit train(const CommandLine& line, const TrainOptions& options) {
   if (!ready) {
     return report(ready.error(), Exit::refused);
   }
+  const auto locks = OutputLocks::take(ready->job.config, options);
+  if (!locks) {
+    return report(locks.error(), Exit::refused);
+  }
   const auto summary = ready->runtime->train(ready->job, options);
   if (!summary) {
-    return report(summary.error(), Exit::failed);
+    // The metrics are locked as they are opened, before the first step.
+    const bool in_use = summary.error().front().code == "file.in_use";
+    return report(summary.error(), in_use ? Exit::refused : Exit::failed);
   }
   std::cout << last_line(*summary) << std::flush;
   return summary->interrupted ? Exit::interrupted : Exit::done;
