@@ -252,7 +252,11 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
   Display display(stdout, options.progress && isatty(STDERR_FILENO) ? stderr : nullptr);
   display.line(loader.source().describe());
   Interrupt interrupt([&] { engine->cancel("interrupted"); });
-  return Run(job, options, *engine, loader, metrics, profile, display, interrupt).go();
+  auto summary = Run(job, options, *engine, loader, metrics, profile, display, interrupt).go();
+  if (Status flushed = metrics.flush(); summary && !flushed) {
+    return fail(std::move(flushed).error());
+  }
+  return summary;
 }
 
 }  // namespace piper
