@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,12 @@ struct TrainOptions {
 // What the last line of `piper train` says.
 struct TrainSummary {
   std::int64_t steps = 0;
-  double loss = 0, held_out_loss = 0, tokens_per_second = 0, seconds = 0;
+  std::optional<double> loss;           // of the last step that had counted labels
+  std::optional<double> held_out_loss;  // after the last step; none: nothing is held out
+  double tokens_per_second = 0, seconds = 0;
   bool interrupted = false;  // Ctrl-C
+  std::string weights;       // the folder that they were saved in; "": they were not
+  Diagnostics problems;  // of saving: the job has trained, but something is not where it should be
 };
 
 struct VerifyOptions {

@@ -10,13 +10,18 @@
 namespace piper {
 namespace {
 
-// The last line, in the same form after every run.
+// The last line. A loss that the run has not is left out.
 std::string last_line(const TrainSummary& summary) {
   std::ostringstream text;
   text.setf(std::ios::fixed);
   text.precision(4);
-  text << (summary.interrupted ? "interrupted" : "done") << " steps=" << summary.steps
-       << " loss=" << summary.loss << " held_out_loss=" << summary.held_out_loss;
+  text << (summary.interrupted ? "interrupted" : "done") << " steps=" << summary.steps;
+  if (summary.loss) {
+    text << " loss=" << *summary.loss;
+  }
+  if (summary.held_out_loss) {
+    text << " held_out_loss=" << *summary.held_out_loss;
+  }
   text.precision(1);
   text << " tokens_per_second=" << summary.tokens_per_second << " seconds=" << std::setprecision(2)
        << summary.seconds << '\n';

@@ -38,6 +38,16 @@ std::string duration(double seconds) {
   return seconds < 1 ? format("%.1f ms", seconds * 1e3) : format("%.2f s", seconds);
 }
 
+std::string loss_text(const StepRecord& record) {
+  return record.loss ? format("%.4f", *record.loss) : "-";
+}
+
+std::string skipped(const StepRecord& record) {
+  return record.updated ? ""
+         : record.loss  ? "  not finite: update skipped"
+                        : "  no label counts: no update";
+}
+
 std::string clock(double seconds) {
   const auto whole = static_cast<long long>(std::lround(seconds));
   return whole < 3600 ? format("%lld:%02lld", whole / 60, whole % 60)
@@ -56,19 +66,18 @@ std::string grouped(std::int64_t number) {
 }
 
 std::string step_line(const StepRecord& record) {
-  return format("step %lld  loss %.4f  norm %.3g  lr %.1e  ", static_cast<long long>(record.step),
-                record.loss, record.grad_norm, record.lr) +
-         duration(record.seconds) + "  " + grouped(std::llround(record.tokens_per_second())) +
-         " tok/s  " +
+  return format("step %lld  loss ", static_cast<long long>(record.step)) + loss_text(record) +
+         format("  norm %.3g  lr %.1e  ", record.grad_norm, record.lr) + duration(record.seconds) +
+         "  " + grouped(std::llround(record.tokens_per_second())) + " tok/s  " +
          format("bubble %.0f%%  peak %.1f MiB (planned %.1f)", record.bubble * 100,
                 mebibytes(record.peak_bytes), mebibytes(record.planned_peak_bytes)) +
-         beyond_plan(record) + (record.updated ? "" : "  not finite: update skipped");
+         beyond_plan(record) + skipped(record);
 }
 
 std::string progress_line(const StepRecord& record, std::int64_t steps, double seconds_a_step) {
-  return format("%lld/%lld  loss %.4f  ", static_cast<long long>(record.step),
-                static_cast<long long>(steps), record.loss) +
-         grouped(std::llround(record.tokens_per_second())) + " tok/s  " +
+  return format("%lld/%lld  loss ", static_cast<long long>(record.step),
+                static_cast<long long>(steps)) +
+         loss_text(record) + "  " + grouped(std::llround(record.tokens_per_second())) + " tok/s  " +
          clock(seconds_a_step * static_cast<double>(steps - record.step)) + " left";
 }
 

@@ -12,8 +12,9 @@
 namespace piper {
 
 // `step 10  loss 3.2208  norm 1.23  lr 1.0e-03  11.9 ms  3,378 tok/s  bubble 17%  peak 12.3 MiB
-// (planned 13.0)`. The peak is that of the rank with the most; where a rank held
-// more than was planned for it, `rank 1 held 4.1% more than planned` follows.
+// (planned 13.0)`. Where no label counts there is no loss: `loss -`. The peak is that of the rank
+// with the most; where a rank held more than was planned for it, `rank 1 held 4.1% more than
+// planned` follows.
 std::string step_line(const StepRecord& record);
 
 // `12/200  loss 3.2208  3,378 tok/s  1:23 left`; the rest is estimated from the steps after the

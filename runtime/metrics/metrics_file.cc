@@ -7,7 +7,10 @@ namespace piper {
 std::string to_json(const StepRecord& record) {
   nlohmann::ordered_json json;
   json["step"] = record.step;
-  json["loss"] = record.loss;
+  json["loss"] = record.loss ? nlohmann::ordered_json(*record.loss) : nlohmann::ordered_json();
+  if (record.held_out_loss) {
+    json["held_out_loss"] = *record.held_out_loss;
+  }
   json["grad_norm"] = record.grad_norm;
   json["lr"] = record.lr;
   json["tokens_per_second"] = record.tokens_per_second();

@@ -10,9 +10,10 @@
 
 namespace piper {
 
-// {"step":1,"loss":...,"grad_norm":...,"lr":...,"tokens_per_second":...,"step_seconds":...,"bubble":...,
-//  "peak_bytes":[...],"planned_peak_bytes":[...]}. What is not finite is null: JSON has no word for
-//  it.
+// {"step":1,"loss":...,"held_out_loss":...,"grad_norm":...,"lr":...,"tokens_per_second":...,
+//  "step_seconds":...,"bubble":...,"peak_bytes":[...],"planned_peak_bytes":[...]}. A loss that the
+// step has not and what is not finite is null: JSON has no word for it. The held-out loss is there
+// after an evaluation alone.
 std::string to_json(const StepRecord& record);
 
 class MetricsFile {

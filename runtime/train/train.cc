@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "runtime/metrics/display.h"
 #include "runtime/metrics/metrics_file.h"
@@ -75,9 +74,8 @@ class Run {
       PIPER_TRY(one_step(step));
     }
     summary_.interrupted = interrupt_.requested();
-    summary_.held_out_loss = std::numeric_limits<double>::quiet_NaN();
     if (!summary_.interrupted) {
-      PIPER_TRY(finish());
+      PIPER_TRY(save_last_weights(job_, engine_));
     }
     const bool only_first = summary_.steps < 2;
     const double seconds = only_first ? first_.seconds : timed_seconds_;
@@ -103,25 +101,36 @@ class Run {
       return fail(std::move(result).error());
     }
 
-    const StepRecord record = describe(step, input.lr_factor, *result, seconds_since(start));
-    PIPER_TRY(metrics_.write(record));
+    StepRecord record = describe(step, input.lr_factor, *result, seconds_since(start));
     report(record);
-    if (input.record) {
-      PIPER_TRY(profile_.write(job_, *result));
+    const Status followed = after_step(*result, record);
+    const Status written = metrics_.write(record);
+    PIPER_TRY(followed);
+    return written;
+  }
+
+  // What is written and evaluated once a step has ended; fills in the record.
+  Status after_step(const StepResult& result, StepRecord& record) {
+    const std::int64_t step = record.step;
+    if (profile_.wants(step)) {
+      PIPER_TRY(profile_.write(job_, result));
     }
-    if (!result->finite && job_.config.training.non_finite == NonFinite::stop) {
-      return fail(not_finite(step, *result));
+    if (!result.finite && job_.config.training.non_finite == NonFinite::stop) {
+      return fail(not_finite(step, result));
     }
-    updates_ += result->finite ? 1 : 0;
+    updates_ += result.finite ? 1 : 0;
     summary_.steps = step;
-    summary_.loss = result->loss;
+    if (record.loss) {
+      summary_.loss = record.loss;
+    }
     if (step == 1 && !options_.save_gradients.empty()) {
       PIPER_TRY(save_gradients(job_, engine_, options_.save_gradients));
       engine_.keep_gradients(false);
     }
     const std::int64_t freq = job_.config.validation.freq;
-    if (freq > 0 && step % freq == 0) {
-      PIPER_TRY(hold_out(step));
+    const bool last = step == job_.config.training.steps;
+    if ((last && !interrupt_.requested()) || (freq > 0 && step % freq == 0)) {
+      return hold_out(record);
     }
     return {};
   }
@@ -129,7 +138,9 @@ class Run {
   StepRecord describe(std::int64_t step, double factor, const StepResult& result, double seconds) {
     StepRecord record;
     record.step = step;
-    record.loss = result.loss;
+    if (result.tokens > 0) {
+      record.loss = result.loss;
+    }
     record.grad_norm = result.grad_norm;
     record.lr = job_.config.optimizer.lr * factor;
     record.tokens = result.tokens;
@@ -170,26 +181,20 @@ class Run {
                  job_.config.where("training.non_finite"));
   }
 
-  Status hold_out(std::int64_t step) {
-    PIPER_ASSIGN(held_out_, evaluate(job_, loader_, engine_, job_.config.validation.steps));
-    evaluated_at_ = step;
-    if (held_out_.tokens > 0) {
+  Status hold_out(StepRecord& record) {
+    PIPER_ASSIGN(const HeldOut held_out,
+                 evaluate(job_, loader_, engine_, job_.config.validation.steps));
+    if (held_out.tokens > 0) {
+      record.held_out_loss = held_out.loss;
       char loss[32];
-      std::snprintf(loss, sizeof loss, "%.4f", held_out_.loss);
-      display_.line("step " + std::to_string(step) + "  held-out loss " + loss + "  (" +
-                    grouped(held_out_.tokens) + " tokens)");
+      std::snprintf(loss, sizeof loss, "%.4f", held_out.loss);
+      display_.line("step " + std::to_string(record.step) + "  held-out loss " + loss + "  (" +
+                    grouped(held_out.tokens) + " tokens)");
+    }
+    if (record.step == job_.config.training.steps) {
+      summary_.held_out_loss = record.held_out_loss;
     }
     return {};
-  }
-
-  Status finish() {
-    if (evaluated_at_ != summary_.steps) {
-      PIPER_TRY(hold_out(summary_.steps));
-    }
-    if (held_out_.tokens > 0) {
-      summary_.held_out_loss = held_out_.loss;
-    }
-    return save_last_weights(job_, engine_);
   }
 
   const Job& job_;
@@ -207,8 +212,6 @@ class Run {
   std::int64_t updates_ = 0;  // made so far: what the optimizer and the learning rate count
   double timed_seconds_ = 0;  // of the steps after the first
   std::int64_t timed_tokens_ = 0;
-  HeldOut held_out_;
-  std::int64_t evaluated_at_ = -1;
 };
 
 }  // namespace

@@ -70,6 +70,25 @@ TEST(Metrics, ASkippedUpdateIsSaid) {
   EXPECT_NE(step_line(skipped).find("update skipped"), std::string::npos);
 }
 
+TEST(Metrics, AStepWithoutCountedLabelsHasNoLoss) {
+  StepRecord empty = record();
+  empty.loss.reset();
+  empty.updated = false;
+
+  EXPECT_TRUE(step_line(empty).starts_with("step 10  loss -  norm 1.23  ")) << step_line(empty);
+  EXPECT_TRUE(step_line(empty).ends_with("  no label counts: no update")) << step_line(empty);
+  EXPECT_EQ(progress_line(empty, 60, 1.5), "10/60  loss -  3,413 tok/s  1:15 left");
+  EXPECT_TRUE(nlohmann::json::parse(to_json(empty)).at("loss").is_null());
+}
+
+TEST(Metrics, TheHeldOutLossIsAFieldOfTheStepsThatHaveIt) {
+  StepRecord evaluated = record();
+  evaluated.held_out_loss = 3.5;
+
+  EXPECT_EQ(nlohmann::json::parse(to_json(evaluated)).at("held_out_loss"), 3.5);
+  EXPECT_FALSE(nlohmann::json::parse(to_json(record())).contains("held_out_loss"));
+}
+
 TEST(Metrics, ProgressSaysWhatIsLeft) {
   EXPECT_EQ(progress_line(record(), 60, 1.5), "10/60  loss 3.2208  3,413 tok/s  1:15 left");
   EXPECT_EQ(progress_line(record(), 10010, 0.5),
