@@ -14,6 +14,7 @@
 #include "runtime/comm/delayed.h"
 #include "runtime/comm/local/channel.h"
 #include "runtime/comm/local/collective.h"
+#include "runtime/data/dataset.h"
 #include "runtime/device/cpu/device.h"
 #include "runtime/device/sleep.h"
 #include "runtime/exec/create_engine.h"
@@ -167,6 +168,13 @@ Status compare(const ModelGraph& planned, const ModelGraph& built) {
   return {};
 }
 
+bool counts_any(const at::Tensor& labels) {
+  const at::Tensor flat = labels.contiguous();
+  const auto* const begin = flat.const_data_ptr<std::int64_t>();
+  return std::any_of(begin, begin + flat.numel(),
+                     [](std::int64_t label) { return label != kIgnoredLabel; });
+}
+
 class LocalEngine final : public Engine {
  public:
   explicit LocalEngine(const Job& job) : state_(std::make_unique<State>(job)) {}
@@ -213,10 +221,20 @@ class LocalEngine final : public Engine {
   }
 
   Expected<StepResult> train_step(const StepInput& input) override {
-    return step(state_->train, input);
+    Switches& switches = state_->switches;
+    switches.on_update = input.on_update;
+    auto result = step(state_->train, input);
+    if (result) {
+      switches.gate.next_step();
+    }
+    return result;
   }
   Expected<StepResult> evaluate_step(const StepInput& input) override {
     return step(state_->evaluate, input);
+  }
+
+  bool is_whole() override {
+    return state_->outcome.status() ? true : state_->switches.gate.close();
   }
 
   void cancel(const std::string& why) override {
@@ -261,6 +279,8 @@ class LocalEngine final : public Engine {
       rank->report = {};
     }
 
+    state_->switches.update = any_label_counts();
+
     const auto start = std::chrono::steady_clock::now();
     PIPER_TRY(plan.executor->run(
         input.step, input.lr_factor,
@@ -290,6 +310,15 @@ class LocalEngine final : public Engine {
       }
     }
     return result;
+  }
+
+  // Known on every rank before the step starts: the plan's count is that of ranks with the loss.
+  bool any_label_counts() const {
+    const ValueId labels = state_->job.model.labels;
+    return std::any_of(state_->ranks.begin(), state_->ranks.end(), [&](const auto& rank) {
+      const auto there = rank->batch.find(labels);
+      return there != rank->batch.end() && counts_any(there->second);
+    });
   }
 
   std::unique_ptr<State> state_;

@@ -27,14 +27,16 @@ struct StepInput {
   double lr_factor = 1;   // of the schedule, multiplies every group's lr
   std::function<Batch(std::uint32_t rank)> batch;  // called on the calling thread, once a rank
   std::uint64_t delays = 0;                        // for tests: tasks begin late, by chance
-  bool record = false;                             // StepResult::times and moved
+  std::function<void(std::uint32_t rank)> on_update = {};  // for tests: as each update begins
+  bool record = false;                                     // StepResult::times and moved
 };
 
 struct StepResult {
-  double loss = 0;          // global sum of token losses / global count
-  std::int64_t tokens = 0;  // global count of valid labels
+  double loss = 0;          // global sum of token losses / global count; NaN where that is 0
+  std::int64_t tokens = 0;  // global count of valid labels; 0: no update was made
   double grad_norm = 0;     // before clipping (0 for evaluation)
   bool finite = true;       // false: no update was made
+  bool updated() const { return finite && tokens > 0; }
   double seconds = 0;
   double busy_seconds = 0;               // compute time, summed over ranks
   std::vector<std::int64_t> peak_bytes;  // by rank, since the start
@@ -63,6 +65,11 @@ class Engine {
   // and stage; the engine is then unusable.
   virtual Expected<StepResult> train_step(const StepInput& input) = 0;
   virtual Expected<StepResult> evaluate_step(const StepInput& input) = 0;
+
+  // Whether the weights of all ranks are those of one step, the last that has ended well: always
+  // between steps, and after a step that failed before any rank had begun its update. After a step
+  // that failed, no update begins any more once this was asked.
+  virtual bool is_whole() = 0;
 
   // Ends a running step from another thread or a signal-safe flag (Ctrl-C, timeout): it returns an
   // error soon.

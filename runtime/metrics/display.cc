@@ -1,7 +1,11 @@
 #include "runtime/metrics/display.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
 
 namespace piper {
 namespace {
@@ -81,18 +85,30 @@ std::string progress_line(const StepRecord& record, std::int64_t steps, double s
          clock(seconds_a_step * static_cast<double>(steps - record.step)) + " left";
 }
 
+std::string evaluation_line(std::int64_t step, std::int64_t batch, std::int64_t batches,
+                            double loss) {
+  return format("step %lld: held out %lld/%lld", static_cast<long long>(step),
+                static_cast<long long>(batch), static_cast<long long>(batches)) +
+         (batch > 0 ? format("  loss %.4f", loss) : "");
+}
+
+bool is_terminal(std::FILE* file) {
+  const char* const kind = std::getenv("TERM");
+  return isatty(fileno(file)) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
+}
+
 void Display::line(const std::string& text) {
   clear();
   std::fprintf(lines_, "%s\n", text.c_str());
   std::fflush(lines_);
 }
 
-void Display::progress(const std::string& text) {
-  const auto now = std::chrono::steady_clock::now();
-  if (progress_ == nullptr || (drawn_ && now - last_ < std::chrono::milliseconds(100))) {
+void Display::progress(const std::string& text, bool now) {
+  const auto time = std::chrono::steady_clock::now();
+  if (progress_ == nullptr || (drawn_ && !now && time - last_ < std::chrono::milliseconds(100))) {
     return;
   }
-  last_ = now;
+  last_ = time;
   drawn_ = true;
   std::fprintf(progress_, "\r\x1b[K%s", text.c_str());
   std::fflush(progress_);

@@ -21,6 +21,13 @@ std::string step_line(const StepRecord& record);
 // first.
 std::string progress_line(const StepRecord& record, std::int64_t steps, double seconds_a_step);
 
+// `step 4: held out 3/20  loss 3.2208`: `batch` of them are done.
+std::string evaluation_line(std::int64_t step, std::int64_t batch, std::int64_t batches,
+                            double loss);
+
+// Whether a line can be rewritten there: a terminal that is not "dumb".
+bool is_terminal(std::FILE* file);
+
 // Digits in groups of three.
 std::string grouped(std::int64_t number);
 
@@ -33,8 +40,8 @@ class Display {
   Display& operator=(const Display&) = delete;
 
   void line(const std::string& text);
-  // At most ten times a second.
-  void progress(const std::string& text);
+  // At most ten times a second; `now`: in any case.
+  void progress(const std::string& text, bool now = false);
 
  private:
   void clear();

@@ -78,8 +78,8 @@ class BackwardBase : public ReleasingTask {
     }
     if (saved_->loss.defined()) {
       edges_.push_back(torch::autograd::impl::gradient_edge(saved_->loss));
-      gradients_.push_back(at::full(saved_->loss.sizes(), switches_.gradient_scale / count_->number,
-                                    saved_->loss.options()));
+      const double scale = count_->number > 0 ? switches_.gradient_scale / count_->number : 0;
+      gradients_.push_back(at::full(saved_->loss.sizes(), scale, saved_->loss.options()));
     }
     saved_->outputs.clear();
     saved_->loss.reset();

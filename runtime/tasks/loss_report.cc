@@ -1,5 +1,7 @@
 #include "runtime/tasks/loss_report.h"
 
+#include <limits>
+
 #include "runtime/tasks/reduction.h"
 
 namespace piper {
@@ -34,7 +36,7 @@ class LossReportTask final : public ReleasingTask {
     const double loss = loss_sum_ != nullptr ? loss_sum_->number : 0;
     const double count = count_ != nullptr ? count_->number : 0;
     const auto [all_losses, tokens] = sum_over<2>(group_, member_, tag_, {loss, count});
-    report_.loss = all_losses / tokens;
+    report_.loss = tokens > 0 ? all_losses / tokens : std::numeric_limits<double>::quiet_NaN();
     report_.tokens = tokens;
     if (loss_sum_ != nullptr) {
       loss_sum_->number = 0;

@@ -1,7 +1,7 @@
 // loss_report: the loss of the global batch, on every rank.
 //
 //   before: loss_sum holds the token losses of the rank's micro-batches     after: Report::loss is
-//   their sum over all ranks / the token count; loss_sum is 0
+//   their sum over all ranks / the token count (NaN where no label counts); loss_sum is 0
 #pragma once
 
 #include "runtime/tasks/site.h"

@@ -4,12 +4,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/plan/plan.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/exec/engine.h"
+#include "runtime/exec/update_gate.h"
 #include "runtime/memory/account.h"
 #include "runtime/model/build.h"
 #include "runtime/optim/optimizer.h"
@@ -91,10 +93,13 @@ struct Rank {
   std::shared_ptr<Account> account;
 };
 
-// For all ranks of an engine; changed between steps only.
+// For all ranks of an engine; changed between steps only, but for the gate.
 struct Switches {
   double gradient_scale = 1;
   bool keep_gradients = false;
+  bool update = true;                                 // false: no label of the global batch counts
+  std::function<void(std::uint32_t rank)> on_update;  // StepInput::on_update
+  mutable UpdateGate gate;
 };
 
 // The communicators of one plan, by CommId: one of the two is there.

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "runtime/data/dataset.h"
 #include "runtime/tasks/reduction.h"
 
 namespace piper {
 namespace {
-
-constexpr std::int64_t kNotCounted = -100;
 
 class TokenCountTask final : public ReleasingTask {
  public:
@@ -22,19 +21,14 @@ class TokenCountTask final : public ReleasingTask {
   }
 
  private:
-  void launch(const StepContext& step) override {
+  void launch(const StepContext&) override {
     std::int64_t count = 0;
     for (const Cell* const cell : labels_) {
       const at::Tensor labels = cell->tensor.contiguous();
       const std::int64_t* const begin = labels.const_data_ptr<std::int64_t>();
-      count += labels.numel() - std::count(begin, begin + labels.numel(), kNotCounted);
+      count += labels.numel() - std::count(begin, begin + labels.numel(), kIgnoredLabel);
     }
     result_.number = sum_over<1>(group_, member_, tag_, {static_cast<double>(count)})[0];
-    if (result_.number == 0) {
-      throw TaskFailure("run.no_tokens", "no label of the global batch of step " +
-                                             std::to_string(step.step) + " counts: all are " +
-                                             std::to_string(kNotCounted));
-    }
   }
 
   Cell& result_;

@@ -8,7 +8,6 @@
 
 namespace piper {
 
-// Fails with run.no_tokens where no label counts.
 MadeTask make_token_count(const Site& site);
 
 }  // namespace piper

@@ -11,6 +11,7 @@ class UpdateTask final : public ReleasingTask {
       : ReleasingTask(site),
         bucket_(site.bucket(site.task.bucket)),
         norm_(norm),
+        rank_(site.rank.number),
         switches_(site.switches),
         max_norm_(site.config.training.max_norm),
         settings_(settings_of(site.config, bucket_.bucket->optimizer_group)) {}
@@ -20,7 +21,11 @@ class UpdateTask final : public ReleasingTask {
     if (switches_.keep_gradients) {
       bucket_.kept.copy_(bucket_.gradient);
     }
-    if (std::isfinite(norm_.number)) {
+    if (switches_.update && std::isfinite(norm_.number)) {
+      switches_.gate.pass();
+      if (switches_.on_update) {
+        switches_.on_update(rank_);
+      }
       const Charge charge(MemoryKind::optimizer);
       OptimizerSettings settings = settings_;
       settings.lr *= step.lr_factor;
@@ -35,6 +40,7 @@ class UpdateTask final : public ReleasingTask {
 
   BucketState& bucket_;
   const Cell& norm_;
+  std::uint32_t rank_;
   const Switches& switches_;
   double max_norm_;
   OptimizerSettings settings_;

@@ -3,8 +3,8 @@
 //   before: the part's gradient is reduced, grad_norm is known     after: its parameters, moments
 //   and master values are updated, its gradient is 0
 //
-// The gradient is scaled as clip_scale() says. Where the norm is not finite, only the gradient
-// changes.
+// The gradient is scaled as clip_scale() says. Where the norm is not finite or no label of the
+// global batch counts, only the gradient changes.
 #pragma once
 
 #include "runtime/tasks/site.h"

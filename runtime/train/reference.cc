@@ -84,7 +84,8 @@ Reference::Gradients Reference::gradients(std::int64_t step, const Batch& batch,
     const InDropoutContext dropout({true, config_.training.seed, step, rows.begin});
     const at::Tensor loss = forward(batch, rows);
     result.loss += loss.item<double>();
-    loss.backward(at::full({}, 1.0 / static_cast<double>(result.tokens), loss.options()));
+    const double scale = result.tokens > 0 ? 1.0 / static_cast<double>(result.tokens) : 0;
+    loss.backward(at::full({}, scale, loss.options()));
     for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
       // Narrow gradients add up in float32, so each cut's is taken out; others add up where they
       // are.
@@ -96,7 +97,7 @@ Reference::Gradients Reference::gradients(std::int64_t step, const Batch& batch,
       }
     }
   }
-  result.loss /= static_cast<double>(result.tokens);
+  result.loss /= static_cast<double>(result.tokens);  // NaN where no label counts
 
   double squares = 0;
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {

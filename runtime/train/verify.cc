@@ -63,26 +63,31 @@ class Parity {
 
   Status one_step(std::int64_t step, const Batch& batch) {
     const Config& config = job_.config;
-    const double factor = lr_factor(config.lr_scheduler, step, config.training.steps);
+    const std::int64_t update = updates_ + 1;
+    const double factor = lr_factor(config.lr_scheduler, update, config.training.steps);
     PIPER_ASSIGN(const StepResult evaluated,
-                 engine_.evaluate_step(feed(job_.plans.evaluate, batch, step, 1)));
-    comparison_.evaluation.add(relative(evaluated.loss, reference_.loss(batch)), 0, step);
-
+                 engine_.evaluate_step(feed(job_.plans.evaluate, batch, update, 1)));
     PIPER_ASSIGN(const StepResult run,
-                 engine_.train_step(feed(job_.plans.train, batch, step, factor)));
-    const Reference::Gradients one = reference_.gradients(step, batch, cuts_);
+                 engine_.train_step(feed(job_.plans.train, batch, update, factor)));
+    const Reference::Gradients one = reference_.gradients(update, batch, cuts_);
     if (!run.finite) {
       return fail(error("run.non_finite", "step " + std::to_string(step) + ": loss " +
                                               std::to_string(run.loss) + ", gradient norm " +
                                               std::to_string(run.grad_norm)));
     }
-    comparison_.loss.add(relative(run.loss, one.loss), 0, step);
+    if (one.tokens > 0) {  // else there is no loss
+      comparison_.evaluation.add(relative(evaluated.loss, reference_.loss(batch)), 0, step);
+      comparison_.loss.add(relative(run.loss, one.loss), 0, step);
+    }
     comparison_.norm.add(relative(run.grad_norm, one.norm), 0, step);
     compare_gradients(step, one.tensors);
-    if (comparison_.tolerance.same_gradients) {
-      reference_.update(step, factor, run.grad_norm, gradients_of_run());
-    } else {
-      reference_.update(step, factor, one.norm, one.tensors);
+    if (one.tokens > 0) {
+      updates_ = update;
+      if (comparison_.tolerance.same_gradients) {
+        reference_.update(update, factor, run.grad_norm, gradients_of_run());
+      } else {
+        reference_.update(update, factor, one.norm, one.tensors);
+      }
     }
     compare_weights(step);
     take_over();
@@ -191,6 +196,7 @@ class Parity {
   Engine& engine_;
   Reference& reference_;
   std::vector<Rows> cuts_;
+  std::int64_t updates_ = 0;  // made so far: a step without a counted label makes none
   Comparison comparison_;
 };
 

@@ -1,13 +1,16 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 
 #include "core/pipeline.h"
 #include "runtime/exec/create_engine.h"
+#include "runtime/exec/update_gate.h"
 #include "tests/runtime/exec/running.h"
 #include "tests/support/live_toy.h"
 
@@ -272,19 +275,6 @@ TEST(Engine, MakesNoUpdateFromGradientsThatAreNotFinite) {
   }
 }
 
-TEST(Engine, RefusesABatchWithoutCountedLabels) {
-  Running run({2, 2, 3});
-  run.batch.at(run.job.model.labels).fill_(-100);
-
-  const Expected<StepResult> result = run.train(7);
-
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error()[0].code, "run.no_tokens");
-  EXPECT_NE(result.error()[0].message.find("no label of the global batch of step 7 counts"),
-            std::string::npos)
-      << result.error()[0].message;
-}
-
 TEST(Engine, RefusesABatchOfOtherRows) {
   Running run({1, 1, 2});
   for (auto& [id, tensor] : run.batch) {
@@ -300,6 +290,72 @@ TEST(Engine, RefusesABatchOfOtherRows) {
   EXPECT_EQ(to_string(result.error()),
             "error: rank 0 failed in input (stream input): expected 3 rows of input 'tokens', got "
             "[6, 4] [run.batch]");
+}
+
+TEST(Engine, IsWholeAfterAFailureBeforeTheFirstUpdate) {
+  bool fails = false;
+  Running run({2, 2, 3}, {}, [&](LiveModel& live) {
+    const RegionFunction real = live.regions.back();
+    live.regions.back() = [&fails, real](const Tensors& in) {
+      return fails ? throw std::runtime_error("boom") : real(in);
+    };
+  });
+  ASSERT_TRUE(run.train(1));
+  EXPECT_TRUE(run.engine->is_whole());
+  ASSERT_TRUE(run.train(2)) << "the question between steps closes nothing";
+  const std::vector<at::Tensor> before = run.parameters();
+
+  fails = true;
+  const Expected<StepResult> failed = run.train(3);
+
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(run.engine->is_whole());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(at::equal(run.parameters()[i], before[i]));
+  }
+}
+
+TEST(Engine, IsNotWholeOnceAnUpdateHadBegun) {
+  for (const bool throws : {true, false}) {
+    Running run({2, 2, 3});
+    ASSERT_TRUE(run.train(1));
+    std::atomic<int> updates{0};
+    StepInput input = test::feed(run.job.plans.train, run.batch, 2);
+    input.on_update = [&](std::uint32_t) {
+      if (++updates == 2) {
+        run.engine->cancel("interrupted");
+        if (throws) {
+          throw std::runtime_error("boom");
+        }
+      }
+    };
+
+    const Expected<StepResult> failed = run.engine->train_step(input);
+
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error()[0].code, "run.cancelled");
+    EXPECT_FALSE(run.engine->is_whole());
+  }
+}
+
+TEST(UpdateGate, OnceClosedNothingPasses) {
+  UpdateGate gate;
+  gate.pass();
+  gate.next_step();
+  EXPECT_TRUE(gate.close());
+
+  EXPECT_THROW(gate.pass(), Cancelled);
+  EXPECT_TRUE(gate.close()) << "what was refused has not passed";
+  gate.next_step();
+  EXPECT_THROW(gate.pass(), Cancelled);
+}
+
+TEST(UpdateGate, KnowsWhatHadPassed) {
+  UpdateGate gate;
+  gate.pass();
+
+  EXPECT_FALSE(gate.close());
+  EXPECT_FALSE(gate.close());
 }
 
 TEST(Engine, EndsAllRanksWithTheMessageOfTheRegionThatThrew) {

@@ -277,15 +277,14 @@ TEST(Executor, KeepsTheCodeOfATaskFailure) {
   ProgramBuilder& p = builder.program({0});
   p.task(p.stream("scalar"), {.op = Op::token_count});
   Harness harness(builder.build(), [&](std::uint32_t, std::uint32_t) {
-    return [](const StepContext&) { throw TaskFailure("run.no_tokens", "nothing to count"); };
+    return [](const StepContext&) { throw TaskFailure("run.batch", "nothing to count"); };
   });
 
   const Status status = harness.run();
 
   ASSERT_FALSE(status);
-  EXPECT_EQ(
-      to_string(status.error()),
-      "error: rank 0 failed in token_count (stream scalar): nothing to count [run.no_tokens]");
+  EXPECT_EQ(to_string(status.error()),
+            "error: rank 0 failed in token_count (stream scalar): nothing to count [run.batch]");
 }
 
 TEST(Executor, EndsSoonWhenCancelledFromAnotherThread) {

@@ -155,6 +155,43 @@ TEST(Sharded, MakesNoUpdateFromGradientsThatAreNotFinite) {
   }
 }
 
+// A step whose labels are all left out: as if it were not there, moments and their count too.
+TEST(Sharded, MakesNoUpdateWithoutACountedLabel) {
+  for (const std::uint32_t zero : {0U, 1U, 2U, 3U}) {
+    const auto adamw = [](Config& config) {
+      config.optimizer.name = OptimizerName::adamw;
+      config.optimizer.weight_decay = 0.1;
+    };
+    Running run = running({.zero = zero}, DType::float64, adamw);
+    Running other = running({.zero = zero}, DType::float64, adamw);
+    Batch empty = test::toy_batch(run.job.model, run.job.plans.train.global_rows, 2);
+    empty.at(run.job.model.labels).fill_(-100);
+    const auto nothing = [&](std::int64_t step) {
+      return run.engine->train_step(test::feed(run.job.plans.train, empty, step));
+    };
+
+    const Expected<StepResult> first = nothing(1);
+    ASSERT_TRUE(run.train(1) && other.train(1));
+    const Expected<StepResult> second = nothing(2);
+    const Expected<StepResult> evaluated =
+        run.engine->evaluate_step(test::feed(run.job.plans.evaluate, empty));
+    ASSERT_TRUE(run.train(2) && other.train(2));
+
+    ASSERT_TRUE(first && second && evaluated) << to_string(first.error());
+    for (const Expected<StepResult>* const step : {&first, &second, &evaluated}) {
+      EXPECT_EQ((*step)->tokens, 0);
+      EXPECT_TRUE(std::isnan((*step)->loss));
+      EXPECT_EQ((*step)->grad_norm, 0);
+      EXPECT_TRUE((*step)->finite);
+      EXPECT_FALSE((*step)->updated());
+    }
+    const std::vector<at::Tensor> with = run.parameters(), without = other.parameters();
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      EXPECT_TRUE(at::equal(with[i], without[i])) << zero << ' ' << i;
+    }
+  }
+}
+
 // B46 (c), (d), and a parameter without elements (DeepSpeed#8280). The layer's own weight is used
 // in the first micro-batch alone; `unused` is nobody's.
 TEST(Sharded, TrainsBesideParametersThatAreEmptyOrHardlyUsed) {

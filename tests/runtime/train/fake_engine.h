@@ -1,6 +1,8 @@
 // An engine without a model: it writes down what it is asked, and answers as the test says.
 #pragma once
 
+#include <ATen/ops/full.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -21,6 +23,8 @@ class FakeEngine : public Engine {
   };
   std::vector<Asked> trained, evaluated;
   std::vector<std::string> cancelled;
+  bool whole = true;  // what is_whole() answers
+  double weight = 0;  // of the only parameter
   std::function<Expected<StepResult>(const Asked&)> on_train, on_evaluate;
 
   Expected<StepResult> train_step(const StepInput& input) override {
@@ -31,9 +35,12 @@ class FakeEngine : public Engine {
     evaluated.push_back(ask(input));
     return on_evaluate ? on_evaluate(evaluated.back()) : StepResult{};
   }
+  bool is_whole() override { return whole; }
   void cancel(const std::string& why) override { cancelled.push_back(why); }
   at::Tensor parameter(std::uint32_t, ParameterId) const override { return {}; }
-  at::Tensor master(std::uint32_t, ParameterId) const override { return {}; }
+  at::Tensor master(std::uint32_t, ParameterId) const override {
+    return at::full({1}, weight, at::kDouble);
+  }
   at::Tensor gradient(std::uint32_t, ParameterId) const override { return {}; }
   void keep_gradients(bool) override {}
   void scale_gradients(double) override {}
