@@ -98,7 +98,7 @@ Exit run(std::vector<std::string> arguments) {
   program.require_subcommand(1);
   program.footer(
       "Exit status: 0 done; 1 failed while running, or parity not met; 2 refused before running;\n"
-      "130 after Ctrl-C. docs/configuration.md has every key of a job file.");
+      "130 after Ctrl-C or SIGTERM. docs/configuration.md has every key of a job file.");
   add_train(program, line);
   add_plan(program, line);
   add_check(program, line);

@@ -24,7 +24,11 @@ std::string last_line(const TrainSummary& summary) {
   }
   text.precision(1);
   text << " tokens_per_second=" << summary.tokens_per_second << " seconds=" << std::setprecision(2)
-       << summary.seconds << '\n';
+       << summary.seconds;
+  if (summary.interrupted) {
+    text << " weights=" << (summary.weights.empty() ? "not_saved" : summary.weights);
+  }
+  text << '\n';
   return text.str();
 }
 
@@ -43,8 +47,11 @@ Exit train(const CommandLine& line, const TrainOptions& options) {
     const bool in_use = summary.error().front().code == "file.in_use";
     return report(summary.error(), in_use ? Exit::refused : Exit::failed);
   }
+  report(summary->problems);
   std::cout << last_line(*summary) << std::flush;
-  return summary->interrupted ? Exit::interrupted : Exit::done;
+  return summary->interrupted        ? Exit::interrupted
+         : summary->problems.empty() ? Exit::done
+                                     : Exit::failed;
 }
 
 }  // namespace

@@ -12,29 +12,36 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 
-// What the handler may touch: lock-free atomics, and write().
+// What the handler may touch: lock-free atomics, sigaction() and write(). The pipe stays open to
+// the end of the process: a handler may still run on another thread when the object is gone.
 std::atomic<int> count{0};
-std::atomic<int> descriptor{-1};
+std::atomic<bool> taken{false};
+int ends[2] = {-1, -1};
 
-void handle(int signal) {
+void wake() {
+  const char byte = 0;
+  [[maybe_unused]] const ssize_t written = write(ends[1], &byte, 1);
+}
+
+void handle(int) {
   const int saved = errno;
   if (count.fetch_add(1) == 1) {
     struct sigaction usual {};
     usual.sa_handler = SIG_DFL;
-    sigaction(signal, &usual, nullptr);
+    for (const int signal : kSignals) {
+      sigaction(signal, &usual, nullptr);
+    }
   }
-  const char byte = 's';
-  [[maybe_unused]] const ssize_t written = write(descriptor.load(), &byte, 1);
+  wake();
   errno = saved;
 }
 
 }  // namespace
 
 Interrupt::Interrupt(std::function<void()> now) : now_(std::move(now)) {
-  PIPER_CHECK(descriptor.load() == -1, "two objects that take Ctrl-C");
-  PIPER_CHECK(pipe2(pipe_, O_CLOEXEC) == 0, "pipe");
+  PIPER_CHECK(!taken.exchange(true), "two objects that take Ctrl-C");
+  PIPER_CHECK(ends[0] != -1 || pipe2(ends, O_CLOEXEC) == 0, "pipe");
   count = 0;
-  descriptor = pipe_[1];
   struct sigaction ours {};
   ours.sa_handler = handle;
   ours.sa_flags = SA_RESTART;
@@ -48,12 +55,10 @@ Interrupt::~Interrupt() {
   for (int i = 0; i < 2; ++i) {
     sigaction(kSignals[i], &before_[i], nullptr);
   }
-  const char byte = 'q';
-  [[maybe_unused]] const ssize_t written = write(pipe_[1], &byte, 1);
+  ended_ = true;
+  wake();
   watcher_.join();
-  descriptor = -1;
-  close(pipe_[0]);
-  close(pipe_[1]);
+  taken = false;
 }
 
 bool Interrupt::requested() const {
@@ -61,10 +66,11 @@ bool Interrupt::requested() const {
 }
 
 void Interrupt::watch() {
-  int signals = 0;
+  bool called = false;
   char byte = 0;
-  while (read(pipe_[0], &byte, 1) == 1 && byte != 'q') {
-    if (++signals == 2) {
+  while (!ended_ && read(ends[0], &byte, 1) == 1) {
+    if (count >= 2 && !called) {
+      called = true;
       now_();
     }
   }

@@ -11,7 +11,7 @@ namespace piper {
 
 // From construction to destruction, SIGINT and SIGTERM are counted instead of ending the process.
 // The first asks the loop to stop after its step; the second calls `now`, on a thread of this
-// object; the third ends the process as usual. At most one object at a time.
+// object; the third, whichever it is, ends the process as usual. At most one object at a time.
 class Interrupt {
  public:
   explicit Interrupt(std::function<void()> now);
@@ -25,7 +25,7 @@ class Interrupt {
   void watch();
 
   std::function<void()> now_;
-  int pipe_[2] = {-1, -1};
+  std::atomic<bool> ended_{false};
   struct sigaction before_[2] = {};
   std::thread watcher_;
 };

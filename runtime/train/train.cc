@@ -1,19 +1,21 @@
 #include "runtime/train/train.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 
+#include "runtime/guarded.h"
 #include "runtime/metrics/display.h"
 #include "runtime/metrics/metrics_file.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/train/ending.h"
 #include "runtime/train/interrupt.h"
 #include "runtime/train/profile.h"
 #include "runtime/train/weights.h"
 
 namespace piper {
 namespace {
+
+constexpr const char* kNotFinite = "run.non_finite";
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -70,13 +72,12 @@ class Run {
     const auto start = std::chrono::steady_clock::now();
     const std::int64_t steps = job_.config.training.steps;
     engine_.keep_gradients(!options_.save_gradients.empty());
-    for (std::int64_t step = 1; step <= steps && !interrupt_.requested(); ++step) {
-      PIPER_TRY(one_step(step));
+    Status status;
+    for (std::int64_t step = 1; step <= steps && status && !interrupt_.requested(); ++step) {
+      status = guarded([&] { return one_step(step); });
     }
-    summary_.interrupted = interrupt_.requested();
-    if (!summary_.interrupted) {
-      PIPER_TRY(save_last_weights(job_, engine_));
-    }
+    summary_.interrupted = status && interrupt_.requested();
+    PIPER_TRY(end(std::move(status)));
     const bool only_first = summary_.steps < 2;
     const double seconds = only_first ? first_.seconds : timed_seconds_;
     summary_.tokens_per_second =
@@ -86,6 +87,28 @@ class Run {
   }
 
  private:
+  // Saves what there is to save, and says where.
+  Status end(Status status) {
+    const End how = summary_.interrupted                        ? End::interrupted
+                    : status                                    ? End::done
+                    : status.error().front().code == kNotFinite ? End::not_finite
+                                                                : End::failed;
+    Ending ending = end_run(job_, engine_, how, summary_.steps);
+    if (!status) {
+      if (!job_.config.checkpoint.last_save_path.empty()) {
+        status.error().back().note(ending.said);
+        status.error().insert(status.error().end(), ending.problems.begin(), ending.problems.end());
+      }
+      return status;
+    }
+    if (how == End::interrupted) {
+      display_.line(ending.said);
+    }
+    summary_.weights = std::move(ending.weights);
+    summary_.problems = std::move(ending.problems);
+    return {};
+  }
+
   Status one_step(std::int64_t step) {
     const auto start = std::chrono::steady_clock::now();
     StepInput input;
@@ -95,10 +118,7 @@ class Run {
     input.record = profile_.wants(step);
     auto result = engine_.train_step(input);
     if (!result) {
-      if (interrupt_.requested()) {
-        return {};  // Ctrl-C ended the step
-      }
-      return fail(std::move(result).error());
+      return unless_interrupted(std::move(result).error());
     }
 
     StepRecord record = describe(step, input.lr_factor, *result, seconds_since(start));
@@ -112,16 +132,16 @@ class Run {
   // What is written and evaluated once a step has ended; fills in the record.
   Status after_step(const StepResult& result, StepRecord& record) {
     const std::int64_t step = record.step;
-    if (profile_.wants(step)) {
-      PIPER_TRY(profile_.write(job_, result));
-    }
     if (!result.finite && job_.config.training.non_finite == NonFinite::stop) {
       return fail(not_finite(step, result));
     }
-    updates_ += result.finite ? 1 : 0;
+    updates_ += result.updated() ? 1 : 0;
     summary_.steps = step;
     if (record.loss) {
       summary_.loss = record.loss;
+    }
+    if (profile_.wants(step)) {
+      PIPER_TRY(profile_.write(job_, result));
     }
     if (step == 1 && !options_.save_gradients.empty()) {
       PIPER_TRY(save_gradients(job_, engine_, options_.save_gradients));
@@ -129,10 +149,7 @@ class Run {
     }
     const std::int64_t freq = job_.config.validation.freq;
     const bool last = step == job_.config.training.steps;
-    if ((last && !interrupt_.requested()) || (freq > 0 && step % freq == 0)) {
-      return hold_out(record);
-    }
-    return {};
+    return last || (freq > 0 && step % freq == 0) ? hold_out(record) : Status();
   }
 
   StepRecord describe(std::int64_t step, double factor, const StepResult& result, double seconds) {
@@ -146,7 +163,7 @@ class Run {
     record.tokens = result.tokens;
     record.seconds = seconds;
     record.bubble = 1 - result.busy_seconds / (engine_.world() * seconds);
-    record.updated = result.finite;
+    record.updated = result.updated();
     record.peak_bytes = result.peak_bytes;
     record.planned_peak_bytes = planned_;
     if (step == 1) {
@@ -161,7 +178,8 @@ class Run {
   void report(const StepRecord& record) {
     const std::int64_t freq = std::max<std::int64_t>(job_.config.metrics.log_freq, 1);
     const std::int64_t steps = job_.config.training.steps;
-    if (record.step % freq == 0 || record.step == 1 || record.step == steps || !record.updated) {
+    const bool not_finite = !record.updated && record.loss;
+    if (record.step % freq == 0 || record.step == 1 || record.step == steps || not_finite) {
       display_.line(step_line(record));
     }
     const double a_step =
@@ -171,8 +189,13 @@ class Run {
     }
   }
 
+  // A second signal ends the step or evaluation that runs: no error.
+  static Status unless_interrupted(Diagnostics errors) {
+    return errors.front().code == "run.cancelled" ? Status() : fail(std::move(errors));
+  }
+
   Diagnostic not_finite(std::int64_t step, const StepResult& result) const {
-    return error("run.non_finite",
+    return error(kNotFinite,
                  "step " + std::to_string(step) + ": expected finite numbers, got loss " +
                      std::to_string(result.loss) + " and gradient norm " +
                      std::to_string(result.grad_norm) + "; the weights are those of step " +
@@ -182,9 +205,16 @@ class Run {
   }
 
   Status hold_out(StepRecord& record) {
-    PIPER_ASSIGN(const HeldOut held_out,
-                 evaluate(job_, loader_, engine_, job_.config.validation.steps));
-    if (held_out.tokens > 0) {
+    const auto go_on = [&](std::int64_t batch, std::int64_t batches, const HeldOut& sofar) {
+      display_.progress(evaluation_line(record.step, batch, batches, sofar.loss), batch == 0);
+      return !interrupt_.requested();
+    };
+    auto evaluated = evaluate(job_, loader_, engine_, job_.config.validation.steps, go_on);
+    if (!evaluated) {
+      return unless_interrupted(std::move(evaluated).error());
+    }
+    const HeldOut& held_out = *evaluated;
+    if (held_out.whole && held_out.tokens > 0) {
       record.held_out_loss = held_out.loss;
       char loss[32];
       std::snprintf(loss, sizeof loss, "%.4f", held_out.loss);
@@ -217,7 +247,7 @@ class Run {
 }  // namespace
 
 Expected<HeldOut> evaluate(const Job& job, Loader& loader, Engine& engine,
-                           std::int64_t most_batches) {
+                           std::int64_t most_batches, const GoOn& go_on) {
   const Feed feed(job.plans.evaluate);
   std::int64_t batches = loader.evaluation_batches();
   if (most_batches > 0) {
@@ -226,6 +256,10 @@ Expected<HeldOut> evaluate(const Job& job, Loader& loader, Engine& engine,
   HeldOut total;
   double sum = 0;
   for (std::int64_t batch = 0; batch < batches; ++batch) {
+    if (go_on && !go_on(batch, batches, total)) {
+      total.whole = false;
+      break;
+    }
     if (loader.evaluation_tokens(batch) == 0) {
       continue;
     }
@@ -235,8 +269,8 @@ Expected<HeldOut> evaluate(const Job& job, Loader& loader, Engine& engine,
     PIPER_ASSIGN(const StepResult result, engine.evaluate_step(input));
     sum += result.loss * static_cast<double>(result.tokens);
     total.tokens += result.tokens;
+    total.loss = total.tokens > 0 ? sum / static_cast<double>(total.tokens) : 0;
   }
-  total.loss = total.tokens > 0 ? sum / static_cast<double>(total.tokens) : 0;
   return total;
 }
 
@@ -252,7 +286,7 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
   PIPER_ASSIGN(const std::unique_ptr<Engine> engine, create(job));
   PIPER_TRY(load_initial_weights(job, *engine));
 
-  Display display(stdout, options.progress && isatty(STDERR_FILENO) ? stderr : nullptr);
+  Display display(stdout, options.progress && is_terminal(stderr) ? stderr : nullptr);
   display.line(loader.source().describe());
   Interrupt interrupt([&] { engine->cancel("interrupted"); });
   auto summary = Run(job, options, *engine, loader, metrics, profile, display, interrupt).go();

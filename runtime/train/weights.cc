@@ -43,11 +43,7 @@ Status load_initial_weights(const Job& job, Engine& engine, Reference* reference
   return {};
 }
 
-Status save_last_weights(const Job& job, const Engine& engine) {
-  const std::string& folder = job.config.checkpoint.last_save_path;
-  if (folder.empty()) {
-    return {};
-  }
+Status save_last_weights(const Job& job, const Engine& engine, const std::string& folder) {
   return save_hf(folder, job.config, job.model,
                  gather(job, engine, [&](std::uint32_t rank, ParameterId id) {
                    return engine.master(rank, id);

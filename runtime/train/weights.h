@@ -14,8 +14,8 @@ namespace piper {
 // `reference` where there is one; nothing where the job loads none.
 Status load_initial_weights(const Job& job, Engine& engine, Reference* reference = nullptr);
 
-// Writes the weights to [checkpoint] last_save_path; nothing where the job saves none.
-Status save_last_weights(const Job& job, const Engine& engine);
+// Writes the weights to `folder`, in the format of [checkpoint] last_save_path.
+Status save_last_weights(const Job& job, const Engine& engine, const std::string& folder);
 
 // Writes the reduced, unclipped gradients of the last training step under their parameters' names.
 // Frozen parameters have none.

@@ -3,83 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <csignal>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "runtime/optim/optimizer.h"
-#include "tests/runtime/data/fixture.h"
-#include "tests/runtime/train/fake_engine.h"
+#include "tests/runtime/train/fixture.h"
 
 namespace piper {
 namespace {
 
 using testing::expect_error;
 using testing::FakeEngine;
-using testing::Folder;
 
-constexpr auto kTokens = static_cast<ValueId>(0);
-constexpr auto kLabels = static_cast<ValueId>(1);
-
-// A job on two ranks: 5 rows a step of a data set of 20 rows to train on and 7 held out. Row i has
-// i % 3 counted labels.
-class Train : public ::testing::Test {
- protected:
-  Train() {
-    std::string text;
-    for (int i = 0; i < 27; ++i) {
-      const std::string id = std::to_string(i);
-      text += "{\"tokens\": [" + id + ", " + id + "], \"labels\": [" + (i % 3 > 0 ? "1" : "-100") +
-              ", " + (i % 3 > 1 ? "1" : "-100") + "]}\n";
-    }
-    job_.config = testing::job_of({folder_.write("rows.jsonl", text)}, 2, 5);
-    job_.config.training.dataset = Dataset::jsonl;
-    job_.config.training.steps = 4;
-    job_.config.validation.fraction = 7.0 / 27;
-    job_.config.metrics.file = folder_.path("metrics.jsonl");
-    job_.model = testing::model_of_text(2);
-    job_.plans = {
-        testing::two_ranks(Plan::Kind::train, 5), testing::two_ranks(Plan::Kind::evaluate, 5), {}};
-    engine_->on_train = [](const FakeEngine::Asked&) {
-      StepResult result;
-      result.loss = 2;
-      result.tokens = 5;
-      return result;
-    };
-  }
-
-  Expected<TrainSummary> run() {
-    return train(job_, {"", false}, [this](const Job&) -> Expected<std::unique_ptr<Engine>> {
-      return std::unique_ptr<Engine>(std::move(owned_));
-    });
-  }
-
-  std::vector<nlohmann::json> metrics() const {
-    std::ifstream stream(job_.config.metrics.file);
-    std::vector<nlohmann::json> lines;
-    for (std::string line; std::getline(stream, line);) {
-      lines.push_back(nlohmann::json::parse(line));
-    }
-    return lines;
-  }
-
-  Folder folder_;
-  Job job_;
-  std::unique_ptr<FakeEngine> owned_ = std::make_unique<Kept>(record_);
-  FakeEngine* engine_ = owned_.get();
-
-  // Outlives the engine, which the loop destroys.
-  struct Record {
-    std::vector<FakeEngine::Asked> trained, evaluated;
-    std::vector<std::string> cancelled;
-  };
-  Record record_;
-  struct Kept : FakeEngine {
-    explicit Kept(Record& to) : FakeEngine(2), record(to) {}
-    ~Kept() override { record = {trained, evaluated, cancelled}; }
-    Record& record;
-  };
-};
+using testing::kLabels;
+using testing::kTokens;
+using testing::Train;
 
 TEST_F(Train, GivesEachRankItsBlockOfTheStepsRows) {
   ASSERT_TRUE(run().has_value());
@@ -191,6 +128,7 @@ TEST_F(Train, ASkippedUpdateCountsNeitherForTheOptimizerNorForTheSchedule) {
   int calls = 0;
   engine_->on_train = [&](const FakeEngine::Asked&) {
     StepResult result;
+    result.tokens = 1;
     result.finite = ++calls != 2;
     return result;
   };
@@ -208,53 +146,47 @@ TEST_F(Train, ASkippedUpdateCountsNeitherForTheOptimizerNorForTheSchedule) {
       record_.trained[1].batches[0].at(kTokens).equal(record_.trained[2].batches[0].at(kTokens)));
 }
 
-TEST_F(Train, AnErrorOfTheEngineEndsTheRun) {
-  engine_->on_train = [](const FakeEngine::Asked&) -> Expected<StepResult> {
-    return fail(error("run.exception", "rank 1: boom"));
-  };
-
-  expect_error(run(), "run.exception", "rank 1: boom");
-}
-
-TEST_F(Train, CtrlCEndsTheRunAfterItsStepWithASummary) {
-  engine_->on_train = [](const FakeEngine::Asked& asked) {
-    if (asked.step == 2) {
-      std::raise(SIGINT);
-    }
+TEST_F(Train, AStepWithoutACountedLabelCountsAsAStepAndMakesNoUpdate) {
+  job_.config.lr_scheduler.warmup_steps = 4;
+  int calls = 0;
+  engine_->on_train = [&](const FakeEngine::Asked&) {
     StepResult result;
-    result.loss = 7;
-    result.tokens = 1;
+    result.tokens = ++calls == 2 ? 0 : 5;
+    result.loss = calls == 2 ? std::nan("") : calls;
     return result;
   };
 
   const auto summary = run();
 
   ASSERT_TRUE(summary.has_value());
-  EXPECT_TRUE(summary->interrupted);
-  EXPECT_EQ(summary->steps, 2);
-  EXPECT_EQ(summary->loss, 7);
-  EXPECT_TRUE(record_.evaluated.empty());
-  EXPECT_TRUE(record_.cancelled.empty());
+  std::vector<std::int64_t> updates;
+  for (const FakeEngine::Asked& asked : record_.trained) {
+    updates.push_back(asked.step);
+  }
+  EXPECT_EQ(updates, (std::vector<std::int64_t>{1, 2, 2, 3}));
+  EXPECT_EQ(record_.trained[1].lr_factor, record_.trained[2].lr_factor);
+  ASSERT_EQ(metrics().size(), 4u);
+  EXPECT_TRUE(metrics()[1]["loss"].is_null());
+  EXPECT_EQ(metrics()[1]["step"], 2);
+  EXPECT_EQ(metrics()[2]["loss"], 3);
+  EXPECT_EQ(summary->steps, 4);
 }
 
-TEST_F(Train, ASecondCtrlCEndsTheStepItself) {
-  engine_->on_train = [this](const FakeEngine::Asked& asked) -> Expected<StepResult> {
-    if (asked.step < 2) {
-      return StepResult{};
-    }
-    std::raise(SIGINT);
-    std::raise(SIGINT);
-    while (engine_->cancelled.empty()) {  // as the engine waits for its ranks
-      std::this_thread::yield();
-    }
-    return fail(error("run.cancelled", "interrupted"));
-  };
+TEST_F(Train, ARunWithoutACountedLabelHasNoLoss) {
+  engine_->on_train = [](const FakeEngine::Asked&) { return StepResult{}; };
 
   const auto summary = run();
 
   ASSERT_TRUE(summary.has_value());
-  EXPECT_TRUE(summary->interrupted);
-  EXPECT_EQ(summary->steps, 1);
+  EXPECT_FALSE(summary->loss.has_value());
+}
+
+TEST_F(Train, AnErrorOfTheEngineEndsTheRun) {
+  engine_->on_train = [](const FakeEngine::Asked&) -> Expected<StepResult> {
+    return fail(error("run.exception", "rank 1: boom"));
+  };
+
+  expect_error(run(), "run.exception", "rank 1: boom");
 }
 
 TEST_F(Train, TokensPerSecondLeaveTheFirstStepOut) {
