@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/diagnostic.h"
+#include "core/base/output_check.h"
 #include "core/config/config.h"
 #include "core/ir/model_graph.h"
 #include "core/plan/plan.h"
@@ -51,8 +52,9 @@ struct VerifyReport {
 };
 
 struct CheckOptions {
-  bool whole_data = false;  // look at all data; otherwise at what fits into two seconds
-  TrainOptions outputs;     // the files that the command line names: they can be written
+  bool whole_data = false;      // look at all data; otherwise at what fits into two seconds
+  std::vector<Output> outputs;  // that the command will write: they can be written,
+  std::vector<Input> inputs;    // and are none of these, beside the data files
 };
 
 // What a look at the files of a job found, beside errors.

@@ -1,11 +1,11 @@
 // The runtime's side of the door: core/runtime_interface.h.
 #include "core/runtime_interface.h"
 
-#include <exception>
-
 #include "runtime/checkpoint/hf.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/files.h"
 #include "runtime/exec/check_plan.h"
+#include "runtime/guarded.h"
 #include "runtime/model/build.h"
 #include "runtime/train/train.h"
 #include "runtime/train/verify.h"
@@ -13,16 +13,16 @@
 namespace piper {
 namespace {
 
-// Runs `body`; what LibTorch or the standard library throws is an error, so no exception leaves
-// this library.
-template <typename Body>
-auto guarded(Body body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const std::exception& exception) {
-    const std::string what = exception.what();
-    return fail(error("run.exception", what.substr(0, what.find('\n'))));
+// The outputs, against the inputs and the data files.
+Status check_files(const Config& config, const CheckOptions& options) {
+  PIPER_ASSIGN(const std::vector<SourceFile> data,
+               find_files(config.training.dataset_path, config.where("training.dataset_path")));
+  std::vector<Input> inputs;
+  for (const SourceFile& file : data) {
+    inputs.push_back({"training.dataset_path", file.path});
   }
+  inputs.insert(inputs.end(), options.inputs.begin(), options.inputs.end());
+  return check_outputs(options.outputs, inputs);
 }
 
 class TorchRuntime final : public Runtime {
@@ -34,8 +34,9 @@ class TorchRuntime final : public Runtime {
     });
   }
 
-  Expected<CheckReport> check(const Job& job, const CheckOptions&) override {
+  Expected<CheckReport> check(const Job& job, const CheckOptions& options) override {
     return guarded([&]() -> Expected<CheckReport> {
+      PIPER_TRY(check_files(job.config, options));
       PIPER_TRY(check_data(job.config, job.model));
       PIPER_TRY(check_weights(job.config, job.model));
       return CheckReport();

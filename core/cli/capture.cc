@@ -3,6 +3,7 @@
 
 #include "core/base/output_file.h"
 #include "core/cli/commands.h"
+#include "core/cli/job_files.h"
 #include "core/cli/prepare.h"
 
 namespace piper {
@@ -12,6 +13,9 @@ Exit capture(const CommandLine& line, const std::string& file) {
   const auto config = load_config(line.job, line.overrides);
   if (!config) {
     return report(config.error(), Exit::refused);
+  }
+  if (const Status output = check_outputs_of(line, *config, {{"--output", file}}); !output) {
+    return report(output.error(), Exit::refused);
   }
   const auto model = model_graph(*config);
   if (!model) {

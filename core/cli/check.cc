@@ -9,7 +9,7 @@ namespace {
 
 // What the runtime says of a job that has a model: data files and weights must be sound, outputs
 // can be written, and what it cannot run is warned of.
-Status check_runtime(const Job& job) {
+Status check_runtime(const CommandLine& line, const Job& job) {
   PIPER_ASSIGN(Runtime * runtime, open_runtime());
   if (Status runs = runtime->check_plans(job); !runs) {
     for (Diagnostic& diagnostic : runs.error()) {
@@ -17,7 +17,9 @@ Status check_runtime(const Job& job) {
     }
     report(runs.error());
   }
-  PIPER_ASSIGN(const CheckReport checked, runtime->check(job, {}));
+  const TrainOptions outputs;
+  PIPER_ASSIGN(const CheckOptions options, check_options(line, job, &outputs));
+  PIPER_ASSIGN(const CheckReport checked, runtime->check(job, options));
   report(checked);
   return {};
 }
@@ -29,7 +31,7 @@ Exit check(const CommandLine& line) {
   }
   const bool can_run = job->config.model.graph.empty();
   if (can_run) {
-    if (const Status checked = check_runtime(*job); !checked) {
+    if (const Status checked = check_runtime(line, *job); !checked) {
       return report(checked.error(), Exit::refused);
     }
   }

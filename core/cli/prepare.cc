@@ -6,6 +6,7 @@
 
 #include "core/cli/fit.h"
 #include "core/cli/graph_cache.h"
+#include "core/cli/job_files.h"
 #include "core/cli/open_runtime.h"
 #include "core/config/schema.h"
 #include "core/directives/toml/read.h"
@@ -177,7 +178,19 @@ void report(const CheckReport& checked) {
   }
 }
 
-Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions& outputs) {
+Expected<CheckOptions> check_options(const CommandLine& line, const Job& job,
+                                     const TrainOptions* outputs) {
+  CheckOptions options;
+  if (outputs != nullptr) {
+    PIPER_ASSIGN(const SearchPath plugins,
+                 plugin_search_path(line.plugin_directories, line.allow_unsafe_plugins));
+    options.outputs = outputs_of(job, *outputs);
+    options.inputs = inputs_of(job.config, plugins);
+  }
+  return options;
+}
+
+Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions* outputs) {
   ReadyJob ready;
   PIPER_ASSIGN(ready.job, prepare(line));
   if (const Config& config = ready.job.config; !config.model.graph.empty()) {
@@ -187,8 +200,9 @@ Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions& outp
   }
   PIPER_ASSIGN(ready.runtime, open_runtime());
   PIPER_TRY(ready.runtime->check_plans(ready.job));
-  PIPER_ASSIGN(const CheckReport checked,
-               ready.runtime->check(ready.job, {.whole_data = true, .outputs = outputs}));
+  PIPER_ASSIGN(CheckOptions options, check_options(line, ready.job, outputs));
+  options.whole_data = true;
+  PIPER_ASSIGN(const CheckReport checked, ready.runtime->check(ready.job, options));
   report(checked);
   std::cout << headline(ready.job) << std::flush;
   return ready;

@@ -24,13 +24,18 @@ Expected<ModelGraph> model_graph(const Config& config);
 // Warnings are printed.
 Expected<Job> prepare(const CommandLine& line, const Trace& trace = {});
 
-// The same for a job that is about to run: it has a model, the runtime is open and has checked data
+// The same for a job that is about to run: it has a model, the runtime is open and has checked
 // data, weights and the files that it will write. Prints what that found, and the headline.
 struct ReadyJob {
   Job job;
   Runtime* runtime = nullptr;
 };
-Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions& outputs = {});
+// `outputs`: what a training will write; null: nothing.
+Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions* outputs = nullptr);
+
+// What the runtime looks at before a run, or instead of it.
+Expected<CheckOptions> check_options(const CommandLine& line, const Job& job,
+                                     const TrainOptions* outputs);
 
 // Prints remarks and lines.
 void report(const CheckReport& checked);

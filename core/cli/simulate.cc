@@ -5,6 +5,7 @@
 
 #include "core/base/output_file.h"
 #include "core/cli/commands.h"
+#include "core/cli/job_files.h"
 #include "core/cli/prepare.h"
 #include "core/config/schema.h"
 #include "core/simulate/analysis.h"
@@ -118,6 +119,11 @@ Exit run(const CommandLine& line, const SimulateCommand& command) {
   auto job = prepare(line);
   if (!job) {
     return report(job.error(), Exit::refused);
+  }
+  if (const Status outputs =
+          check_outputs_of(line, job->config, {{"--trace", command.trace}, {"--svg", command.svg}});
+      !outputs) {
+    return report(outputs.error(), Exit::refused);
   }
   const auto predicted = predict(*job, command);
   if (!predicted) {

@@ -33,7 +33,7 @@ std::string last_line(const TrainSummary& summary) {
 }
 
 Exit train(const CommandLine& line, const TrainOptions& options) {
-  const auto ready = prepare_run(line, options);
+  const auto ready = prepare_run(line, &options);
   if (!ready) {
     return report(ready.error(), Exit::refused);
   }

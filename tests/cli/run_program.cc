@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -33,7 +32,7 @@ std::string content(int file) {
 
 Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
                   const std::string& folder, const std::map<std::string, std::string>& environment,
-                  const std::string& interrupt_at) {
+                  const std::string& interrupt_at, int signal) {
   const File out(std::tmpfile());
   const File err(std::tmpfile());
   std::vector<char*> argv = {const_cast<char*>(program.c_str())};
@@ -60,7 +59,7 @@ Ended run_program(const std::string& program, const std::vector<std::string>& ar
   bool running = true;
   while (running && !interrupt_at.empty()) {
     if (content(::fileno(out.get())).find(interrupt_at) != std::string::npos) {
-      ::kill(child, SIGINT);
+      ::kill(child, signal);
       break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,11 +16,11 @@ struct Ended {
 };
 
 // Runs `program` in `folder` and waits. `environment` is added to the test's own. With
-// `interrupt_at`, Ctrl-C (SIGINT) follows once standard output has that text.
+// `interrupt_at`, Ctrl-C (SIGINT), or another `signal`, follows once standard output has that text.
 Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
                   const std::string& folder,
                   const std::map<std::string, std::string>& environment = {},
-                  const std::string& interrupt_at = "");
+                  const std::string& interrupt_at = "", int signal = SIGINT);
 
 // Replaces every `from` in `text`.
 std::string replace_all(std::string text, const std::string& from, const std::string& to);

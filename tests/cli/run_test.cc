@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -46,10 +48,24 @@ steps = 4
 )" << mesh_and_strategies;
   }
 
-  Ended run(std::vector<std::string> arguments, const std::string& interrupt_at = "") const {
+  Ended run(std::vector<std::string> arguments, const std::string& interrupt_at = "",
+            int signal = SIGINT) const {
     arguments.insert(arguments.begin() + 1, "job.toml");
     return run_program(PIPER_PROGRAM, arguments, folder_,
-                       {{"PIPER_CACHE", PIPER_BINARY_DIR "/tests/cache"}}, interrupt_at);
+                       {{"PIPER_CACHE", PIPER_BINARY_DIR "/tests/cache"}}, interrupt_at, signal);
+  }
+
+  // Names and bytes of all files.
+  std::map<std::string, std::string> files() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+      files[entry.path()] = entry.is_regular_file() ? content(entry.path()) : "";
+    }
+    return files;
+  }
+  std::string content(const std::string& name) const {
+    std::ifstream stream(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
   }
 
   fs::path folder_;
@@ -87,15 +103,70 @@ TEST_F(Run, WritesATraceAndCostsThatFitThePredictedOnes) {
   EXPECT_NE(compared.out.find("\nstep "), std::string::npos) << compared.out;
 }
 
-TEST_F(Run, RefusesATraceFileThatCannotBeWrittenBeforeAStep) {
-  const Ended trained = run({"train", "--no-progress", "--profiling.trace=no/such/folder.json"});
+// By check and train alike, before the first step: nothing is made or changed.
+TEST_F(Run, RefusesOutputsThatCannotBeWritten) {
+  const std::map<std::string, std::string> before = files();
+  for (const std::string output :
+       {"checkpoint.last_save_path=job.toml/out", "checkpoint.last_save_path=job.toml",
+        "checkpoint.last_save_path=/proc/x", "metrics.file=text", "profiling.trace=job.toml/t"}) {
+    for (const std::string command : {"check", "train"}) {
+      const Ended refused = run({command, "--" + output});
 
-  EXPECT_EQ(trained.status, 1);
-  EXPECT_EQ(trained.err,
-            "--profiling.trace=no/such/folder.json: error: profiling.trace: expected a file that "
-            "can be written, got "
-            "'no/such/folder.json' [profiling.unwritable]\n");
-  EXPECT_EQ(trained.out.find("step 1"), std::string::npos) << trained.out;
+      EXPECT_EQ(refused.status, 2) << refused.out << refused.err;
+      EXPECT_TRUE(refused.err.starts_with("--" + output + ": error: ")) << refused.err;
+      EXPECT_TRUE(refused.err.ends_with("[output.unwritable]\n")) << refused.err;
+      EXPECT_EQ(refused.out.find("step 1"), std::string::npos) << refused.out;
+    }
+  }
+  for (const std::string option : {"--costs", "--save-gradients"}) {
+    const Ended refused = run({"train", option, "job.toml/out"});
+
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_TRUE(refused.err.starts_with("error: " + option + ": expected a file that can be"))
+        << refused.err;
+  }
+  EXPECT_EQ(files(), before);
+}
+
+TEST_F(Run, RefusesOutputsThatAreItsInputs) {
+  fs::create_symlink("text/0", folder_ / "link");
+  const std::map<std::string, std::string> before = files();
+  for (const std::string output : {"metrics.file=text/3", "metrics.file=link",
+                                   "profiling.trace=job.toml", "metrics.file=./job.toml"}) {
+    for (const std::string command : {"check", "train"}) {
+      const Ended refused = run({command, "--" + output});
+
+      EXPECT_EQ(refused.status, 2) << refused.out << refused.err;
+      EXPECT_TRUE(refused.err.starts_with("--" + output + ": error: ")) << refused.err;
+      EXPECT_TRUE(refused.err.ends_with("[output.is_input]\n")) << refused.err;
+    }
+  }
+  EXPECT_EQ(run({"simulate", "--svg", "text/0"}).status, 2);
+  EXPECT_EQ(run({"simulate", "--trace", "job.toml"}).status, 2);
+  EXPECT_EQ(run({"capture", "--output", "link"}).status, 2);
+  EXPECT_EQ(run({"train", "--metrics.file=m", "--profiling.trace=./m"}).status, 2);
+  EXPECT_EQ(files(), before);
+}
+
+TEST_F(Run, MakesTheFoldersOfItsOutputsWhereCheckMakesNone) {
+  const std::vector<std::string> outputs{"--checkpoint.last_save_path=a/b", "--metrics.file=c/d/m",
+                                         "--profiling.trace=e/f/t"};
+  std::vector<std::string> check{"check"}, train{"train", "--training.steps=2"};
+  check.insert(check.end(), outputs.begin(), outputs.end());
+  train.insert(train.end(), outputs.begin(), outputs.end());
+  train.insert(train.end(), {"--costs", "g/h/c.toml", "--save-gradients", "i/j/g.safetensors"});
+  const std::map<std::string, std::string> before = files();
+
+  const Ended checked = run(check);
+  EXPECT_EQ(checked.status, 0) << checked.err;
+  EXPECT_EQ(files(), before);
+
+  const Ended trained = run(train);
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  for (const char* const file :
+       {"a/b/model.safetensors", "c/d/m", "e/f/t", "g/h/c.toml", "i/j/g.safetensors"}) {
+    EXPECT_NE(content(file), "") << file;
+  }
 }
 
 TEST_F(Run, SleepsWhereEmulatedAndRefusesToVerifyThat) {
@@ -127,6 +198,68 @@ TEST_F(Run, EndsWithASummaryAfterCtrlC) {
 
   EXPECT_EQ(interrupted.status, 130) << interrupted.err;
   EXPECT_TRUE(last_line(interrupted.out).starts_with("interrupted steps=")) << interrupted.out;
+  EXPECT_TRUE(interrupted.out.ends_with(" weights=not_saved\n")) << interrupted.out;
+  EXPECT_NE(interrupted.out.find(
+                "\nthe weights were not saved: checkpoint.last_save_path is not given\n"),
+            std::string::npos)
+      << interrupted.out;
+}
+
+// On every rank the same step, whenever the signal comes: the weights are those of a run of as many
+// steps.
+TEST_F(Run, SavesTheWeightsOfAWholeStepAfterASignal) {
+  write_job(2, R"(dp = 2
+[[directive]]
+op = "replicate"
+filter = {}
+shard_optimizer = true
+bucket_bytes = "1KiB"
+)");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Ended interrupted =
+        run({"train", "--training.steps=1000000", "--checkpoint.last_save_path=out"}, "\nstep 2",
+            signal);
+    ASSERT_EQ(interrupted.status, 130) << interrupted.err;
+    const std::string said = last_line(interrupted.out);
+    EXPECT_TRUE(said.ends_with(" weights=out\n")) << said;
+    std::smatch steps;
+    ASSERT_TRUE(std::regex_search(said, steps, std::regex("^interrupted steps=([0-9]+) ")));
+
+    const Ended whole =
+        run({"train", "--training.steps=" + steps.str(1), "--checkpoint.last_save_path=whole"});
+    ASSERT_EQ(whole.status, 0) << whole.err;
+    EXPECT_EQ(content("out/model.safetensors"), content("whole/model.safetensors"));
+  }
+}
+
+TEST_F(Run, TrainsBesideStepsWithoutACountedLabel) {
+  std::ofstream rows(folder_ / "rows.jsonl");
+  for (int row = 0; row < 8; ++row) {
+    rows << "{\"tokens\": [1,2,3,4,5,6,7,8], \"labels\": ["
+         << (row == 3 ? "2,3,4,5,6,7,8,9" : "-100,-100,-100,-100,-100,-100,-100,-100") << "]}\n";
+  }
+  rows.close();
+  const std::vector<std::string> job{
+      "--training.dataset=jsonl",  "--training.dataset_path=rows.jsonl",
+      "--validation.fraction=0",   "--training.global_batch_size=1",
+      "--training.microbatches=1", "--training.dtype=float64"};
+  std::vector<std::string> train{"train", "--training.steps=8", "--metrics.file=m"},
+      verify{"verify", "--steps", "8"};
+  train.insert(train.end(), job.begin(), job.end());
+  verify.insert(verify.end(), job.begin(), job.end());
+
+  const Ended trained = run(train);
+  const Ended verified = run(verify);
+
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_EQ(last_line(trained.out).find("done steps=8 loss="), 0u) << trained.out;
+  const std::string metrics = content("m");
+  std::size_t empty = 0;
+  for (std::size_t at = 0; (at = metrics.find("\"loss\":null", at)) != std::string::npos; ++at) {
+    ++empty;
+  }
+  EXPECT_EQ(empty, 7u) << metrics;
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 }
 
 TEST_F(Run, ComparesWithOneDevice) {
