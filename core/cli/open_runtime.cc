@@ -1,10 +1,10 @@
 #include "core/cli/open_runtime.h"
 
 #include <boost/dll/runtime_symbol_info.hpp>
-#include <boost/dll/shared_library.hpp>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
+
+#include "core/base/shared_library.h"
 
 namespace piper {
 namespace {
@@ -37,16 +37,17 @@ Expected<Runtime*> open_runtime() {
                       "captured graphs alone ([model] graph)",
                       {file}));
   }
-  try {
-    namespace dll = boost::dll;
-    // Never closed: LibTorch cannot be unloaded.
-    auto* library =
-        new dll::shared_library(file, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-    opened = library->get<Runtime*()>("piper_runtime")();
-  } catch (const std::exception& caught) {
-    return fail(error("runtime.load", std::string("the runtime cannot be loaded: ") + caught.what(),
-                      {file}));
+  // Never closed: LibTorch cannot be unloaded.
+  const auto library = SharedLibrary::open(file);
+  if (!library) {
+    return fail(
+        error("runtime.load", "the runtime cannot be loaded: " + library.error().why, {file}));
   }
+  const auto runtime = library->find<Runtime*()>("piper_runtime");
+  if (runtime == nullptr) {
+    return fail(error("runtime.load", "expected the runtime, got a library that is none", {file}));
+  }
+  opened = runtime();
   return opened;
 }
 

@@ -2,11 +2,12 @@
 
 #include <sys/stat.h>
 
-#include <boost/dll/shared_library.hpp>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "core/base/foreign_code.h"
+#include "core/base/shared_library.h"
 #include "core/plugin/abi.h"
 
 namespace piper {
@@ -16,7 +17,7 @@ class LoadedPlugin {
   dev_t device = 0;
   ino_t inode = 0;
   std::string file;
-  boost::dll::shared_library library;
+  std::optional<SharedLibrary> library;
   piper_ctx ctx;
   const piper_plugin* table = nullptr;
   Diagnostics failure;  // of the entry, which is called once
@@ -54,10 +55,15 @@ void end(piper_ctx& ctx) {
   }
 }
 
+ForeignCode::Names code_of(const std::string& plugin, const char* function) {
+  return {"plugin '" + plugin + "'", function, "plugin.crashed", "plugin.exited"};
+}
+
 // Calls `body`, which calls the plugin. A plugin that is not built with the SDK's wrapper may let
 // an exception out.
 template <typename Body>
 void call(piper_ctx& ctx, const char* function, Body&& body) {
+  const ForeignCode foreign(code_of(ctx.plugin, function));
   try {
     body();
   } catch (const std::exception& thrown) {
@@ -105,24 +111,31 @@ void check_table(piper_ctx& ctx, const piper_plugin* table, const Manifest& mani
 }
 
 Status open(LoadedPlugin& plugin, const Manifest& manifest) {
-  try {
-    plugin.library.load(plugin.file,
-                        boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-    return {};
-  } catch (const std::exception& failure) {  // the overload with an error code loses the text
-    return fail(error("plugin.load_failed", manifest.id + ": cannot be loaded: " + failure.what()));
+  const ForeignCode foreign(code_of(manifest.id, "static constructors"));
+  auto library = SharedLibrary::open(plugin.file);
+  if (!library) {
+    Diagnostic wrong =
+        error("plugin.load_failed", manifest.id + ": cannot be loaded: " + library.error().why);
+    if (!library.error().symbol.empty()) {
+      wrong.note(
+          "link the plugin to the library that has it, or leave it out: Piper offers no "
+          "symbols");
+    }
+    return fail(std::move(wrong));
   }
+  plugin.library = *library;
+  return {};
 }
 
 void enter(LoadedPlugin& plugin, const Manifest& manifest) {
   piper_ctx& ctx = plugin.ctx;
-  if (!plugin.library.has(PIPER_ENTRY_NAME)) {
+  const auto entry =
+      plugin.library->find<const piper_plugin*(const piper_base*, piper_ctx*)>(PIPER_ENTRY_NAME);
+  if (entry == nullptr) {
     plugin.failure = {error("plugin.no_entry", manifest.id + ": the library exports no " +
                                                    std::string(PIPER_ENTRY_NAME))};
     return;
   }
-  const auto entry =
-      &plugin.library.get<const piper_plugin*(const piper_base*, piper_ctx*)>(PIPER_ENTRY_NAME);
   begin(ctx, piper_ctx::State::scanning);
   const piper_plugin* table = nullptr;
   call(ctx, "the entry", [&] { table = entry(&base_api(), &ctx); });

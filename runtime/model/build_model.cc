@@ -7,6 +7,7 @@
 
 #include "runtime/model/build.h"
 #include "runtime/model/find_model.h"
+#include "runtime/model/library_code.h"
 #include "runtime/model/meta_kernels.h"
 #include "runtime/model/recorder.h"
 #include "runtime/model/refused.h"
@@ -22,6 +23,10 @@ Expected<Recorder> record(const Config& config, ModelFunction function, std::int
     return fail(error("model.failed", "building model '" + config.model.name + "' failed: " + what,
                       config.where("model.name")));
   };
+  std::optional<ForeignCode> foreign;
+  if (!config.model.library.empty()) {
+    foreign.emplace(library_code(config, "build"));
+  }
   try {
     Recorder recorder(config, rows, measure);
     recorder.run(function);

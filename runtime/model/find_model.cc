@@ -1,35 +1,62 @@
 #include "runtime/model/find_model.h"
 
-#define BOOST_DLL_USE_STD_FS
-#include <boost/dll/shared_library.hpp>
+#include <dlfcn.h>
+
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <system_error>
 
+#include "core/base/foreign_code.h"
+#include "core/base/shared_library.h"
+#include "runtime/model/library_code.h"
 #include "runtime/models/models.h"
 
 namespace piper {
 namespace {
 
+// The program opens the runtime for itself alone, so a model library that calls one of its
+// functions and does not link it finds none. From here on what is loaded finds them, and
+// LibTorch's.
+void offer_runtime() {
+  Dl_info runtime{};
+  if (::dladdr(reinterpret_cast<const void*>(&find_model), &runtime) != 0) {
+    ::dlopen(runtime.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+  }
+}
+
+Diagnostic not_opened(const SharedLibrary::Failure& failure, const Location& where) {
+  Diagnostic wrong = error("model.library", "cannot open the model library: " + failure.why, where);
+  if (failure.symbol.starts_with("piper::")) {
+    wrong.note("this Piper has no such function: build the library with its headers");
+  } else if (failure.symbol.starts_with("at::") || failure.symbol.starts_with("c10::") ||
+             failure.symbol.starts_with("torch::")) {
+    wrong.note("link the library to LibTorch: -ltorch_cpu -lc10");
+  } else if (!failure.symbol.empty()) {
+    wrong.note("link the library to the one that has it");
+  }
+  return wrong;
+}
+
 // Functions of a library outlive every model, so it stays open until the process ends.
-Expected<boost::dll::shared_library*> open_forever(const std::filesystem::path& path,
-                                                   const Location& where) {
+Expected<SharedLibrary> open_forever(const std::filesystem::path& path, const Config& config) {
   static std::mutex mutex;
-  static auto& opened = *new std::map<std::filesystem::path, boost::dll::shared_library>;
+  static auto& opened = *new std::map<std::filesystem::path, SharedLibrary>;
   const std::lock_guard lock(mutex);
   if (const auto found = opened.find(path); found != opened.end()) {
-    return &found->second;
+    return found->second;
   }
-  std::error_code failure;
-  boost::dll::shared_library library;
-  library.load(path, failure, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  if (failure) {
-    return fail(error("model.library", "cannot open model library: " + failure.message(), where));
+  const ForeignCode foreign(library_code(config, "static constructors"));
+  auto library = SharedLibrary::open(path);
+  if (!library && library.error().symbol.starts_with("piper::")) {
+    offer_runtime();
+    library = SharedLibrary::open(path);
   }
-  return &opened.emplace(path, std::move(library)).first->second;
+  if (!library) {
+    return fail(not_opened(library.error(), config.where("model.library")));
+  }
+  return opened.emplace(path, *library).first->second;
 }
 
 Expected<ModelFunction> from_library(const Config& config) {
@@ -43,21 +70,22 @@ Expected<ModelFunction> from_library(const Config& config) {
                           (std::filesystem::exists(path, failure) ? "no file" : "not there"),
                       where));
   }
-  PIPER_ASSIGN(boost::dll::shared_library * library, open_forever(path, where));
-  if (!library->has("piper_model_name") || !library->has("piper_model_build")) {
+  PIPER_ASSIGN(const SharedLibrary library, open_forever(path, config));
+  const auto name_of = library.find<const char*()>("piper_model_name");
+  const auto build = library.find<void(Build&)>("piper_model_build");
+  if (name_of == nullptr || build == nullptr) {
     return fail(error("model.library",
                       "'" + config.model.library +
                           "' registers no model; expected PIPER_MODEL(name, function) in it",
                       where));
   }
-  const std::string name = library->get<const char*()>("piper_model_name")();
-  if (name != config.model.name) {
+  if (const std::string name = name_of(); name != config.model.name) {
     return fail(error("model.name",
                       "expected '" + name + "', the model of '" + config.model.library +
                           "', got '" + config.model.name + "'",
                       config.where("model.name")));
   }
-  return &library->get<void(Build&)>("piper_model_build");
+  return build;
 }
 
 }  // namespace

@@ -227,6 +227,8 @@ TEST(HostilePlugin, WithAnUndefinedSymbolIsRefusedNamingIt) {
 
   EXPECT_NE(text.find("undefined symbol: nobody_has_this"), std::string::npos) << text;
   EXPECT_NE(text.find("[plugin.load_failed]"), std::string::npos) << text;
+  EXPECT_NE(text.find("note: link the plugin to the library that has it"), std::string::npos)
+      << text;
 }
 
 TEST(HostilePlugin, IsRefusedAgainWithTheSameWords) {
