@@ -72,12 +72,23 @@ function(piper_embed_manifest manifest name result)
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}_manifest.${extension}")
   file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT
 "#ifdef __cplusplus
-extern \"C\"
+extern \"C\" {
 #endif
-__attribute__((used, retain, section(\"piper.manifest\"))) const unsigned char piper_manifest[];
-const unsigned char piper_manifest[] = {
+#if defined(__has_attribute)
+#if __has_attribute(retain)
+#define PIPER_KEPT used, retain,
+#endif
+#endif
+#ifndef PIPER_KEPT
+#define PIPER_KEPT used,
+#endif
+extern const unsigned char piper_manifest[];
+__attribute__((PIPER_KEPT section(\"piper.manifest\"))) const unsigned char piper_manifest[] = {
   @bytes@
 };
+#ifdef __cplusplus
+}
+#endif
 ")
   set(${result} "${source}" PARENT_SCOPE)
 endfunction()

@@ -8,6 +8,7 @@ source=$1 build=$2 work=$3 runtime=${4:-}
 umask 022
 rm -rf "$work"
 mkdir -p "$work/drop"
+piper_of_build="$build/bin/piper"
 say() { echo "== $*"; }
 fail() { echo "outside_plugin: $*"; exit 1; }
 
@@ -38,6 +39,32 @@ cmake -S "$work/c_only" -B "$work/c_build" -DCMAKE_PREFIX_PATH="$work/prefix" \
 cmake --build "$work/c_build" >>"$work/build.log" || { cat "$work/build.log"; exit 1; }
 strip "$work/c_build/lib/piper/plugins/everywhere.so" # the manifest stays
 
+say "a project in C++ alone, with warnings as errors"
+mkdir "$work/cxx_only"
+cp "$work/source"/halves.* "$work/cxx_only"
+cat >"$work/cxx_only/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.23)
+project(cxx_only LANGUAGES CXX)
+find_package(piper-sdk 0.2 REQUIRED)
+piper_add_strategy(halves SOURCES halves.cc action.cc MANIFEST halves.manifest.toml)
+CMAKE
+cat >"$work/cxx_only/action.cc" <<'SOURCE'
+#include <piper/strategy.hpp>
+piper_action action(std::uint32_t stage, std::uint32_t microbatch, piper_pass pass);
+piper_action action(std::uint32_t stage, std::uint32_t microbatch, piper_pass pass) {
+  return {stage, microbatch, pass, 0};
+}
+SOURCE
+for compiler in g++ clang++; do
+  if command -v "$compiler" >/dev/null; then
+    cmake -S "$work/cxx_only" -B "$work/cxx_$compiler" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+      -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wconversion -pedantic -Werror" >>"$work/configure.log"
+    cmake --build "$work/cxx_$compiler" >"$work/build.log" 2>&1 || { cat "$work/build.log"; fail "$compiler warns"; }
+    "$piper_of_build" plugins --plugin-dir "$work/cxx_$compiler/lib/piper/plugins" | grep -q "^halves 1.0.0: " ||
+      fail "the manifest that $compiler has written is not read"
+  fi
+done
+
 say "another version is refused"
 cat >"$work/c_only/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.23)
@@ -50,7 +77,7 @@ fi
 
 say "drop them into a folder"
 cp "$work/build/lib/piper/plugins/halves.so" "$work/c_build/lib/piper/plugins/everywhere.so" "$work/drop"
-piper="$build/bin/piper"
+piper=$piper_of_build
 "$piper" plugins --plugin-dir "$work/drop" >"$work/plugins.txt"
 cat "$work/plugins.txt"
 for id in halves everywhere; do

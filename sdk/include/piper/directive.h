@@ -103,7 +103,8 @@ typedef struct piper_directive_api {
   piper_code(PIPER_CALL *shard)(piper_ctx *ctx, const piper_shard *shard);
   piper_code(PIPER_CALL *order)(piper_ctx *ctx, const piper_order *order);
   /* The order of the compute stream of the one group of `ranks`: `count` actions, `stride` bytes
-   * apart. One chain a group; it names each of the group's chunks once. */
+   * apart and at least one. One chain a group; it names each computation of the group once. What it
+   * leaves out is placed by cost, with a warning. */
   piper_code(PIPER_CALL *order_chain)(piper_ctx *ctx, piper_ranks ranks,
                                       const piper_action *actions, uint64_t count, uint64_t stride);
 } piper_directive_api;

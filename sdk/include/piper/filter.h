@@ -9,7 +9,7 @@
 
 #include <piper/graph.h>
 
-typedef int32_t piper_pass;
+typedef uint32_t piper_pass;
 #define PIPER_FORWARD 0
 #define PIPER_BACKWARD 1
 #define PIPER_BACKWARD_INPUT 2

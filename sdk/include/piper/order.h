@@ -24,7 +24,7 @@ typedef struct piper_order {
 typedef struct piper_action {
   uint32_t stage;
   uint32_t microbatch;
-  uint32_t pass; /* a piper_pass */
+  piper_pass pass;
   uint32_t overlap;
 } piper_action;
 
