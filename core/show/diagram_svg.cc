@@ -152,15 +152,15 @@ class Layout {
       x += widest + kColumnGap;
     }
     width_ = x - kColumnGap + kLanePad + kMargin;
-    const auto fit = [&](std::string_view text, double size) {
-      width_ = std::max(width_, 2 * kMargin + 16 + text_width(text, size) * 1.08);
+    const auto fit = [&](std::string_view text, double size, bool bold) {
+      width_ = std::max(width_, 2 * kMargin + 16 + text_width(text, size, bold));
     };
-    fit(diagram_.title, kTitle);
+    fit(diagram_.title, kTitle, true);
     for (const std::string& fact : diagram_.facts) {
-      fit(fact, kFact);
+      fit(fact, kFact, false);
     }
     for (const std::string& lane : diagram_.clusters) {
-      fit(lane, kFact);
+      fit(lane, kFact, true);
     }
   }
 

@@ -34,7 +34,7 @@ class GridWriter {
     end_ = end_ > 0 ? end_ : 1;
     unit_ = std::clamp(grid.unit * end_, std::min(kNarrowest, grid.widest), grid.widest) / end_;
     for (const GridRow& row : grid.rows) {
-      group_width_ = std::max(group_width_, text_width(row.group, kText));
+      group_width_ = std::max(group_width_, text_width(row.group, kText, /*bold=*/true));
       label_width_ = std::max(label_width_, text_width(row.label, row.tall ? kText : kSmall));
     }
     left_ = kMargin + group_width_ + (group_width_ > 0 ? 14 : 0) + label_width_ + 8;
@@ -77,10 +77,11 @@ class GridWriter {
     }
     top_ = y + 18;
     // Titles may be wider than a short grid.
-    width_ = std::max(width_, 2 * kMargin + text_width(grid_.title, kTitle) * 1.08);
+    width_ = std::max(width_, 2 * kMargin + text_width(grid_.title, kTitle, /*bold=*/true));
     for (const std::string& fact : grid_.facts) {
       width_ = std::max(width_, 2 * kMargin + text_width(fact, kText));
     }
+    width_ = std::max(width_, left_ + text_width(grid_.axis, kSmall) + kMargin);
   }
 
   void place_rows() {

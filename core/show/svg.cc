@@ -1,9 +1,29 @@
 #include "core/show/svg.h"
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 
 namespace piper {
+namespace {
+
+// How wide the characters from ' ' to '~' are, in hundredths of the size: each as in the widest of
+// the faces that a renderer may take for the family that we name, DejaVu Sans, Liberation Sans
+// (which is as wide as Helvetica and Arial) and Noto Sans.
+constexpr std::array<std::uint8_t, 95> kRegular{
+    32, 41, 46, 84, 64, 96, 78, 28, 40,  40, 56, 84, 32, 37, 32, 38, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 34, 34, 84, 84, 84, 56, 102, 69, 69, 73, 78, 67, 62, 78, 76, 34, 50, 67, 56, 91, 76, 79,
+    67, 79, 73, 67, 62, 74, 69, 99, 69,  67, 69, 40, 38, 40, 84, 56, 50, 62, 64, 55, 64, 62, 36, 64,
+    64, 28, 28, 58, 28, 98, 64, 62, 64,  64, 42, 53, 40, 64, 60, 82, 60, 60, 53, 64, 56, 64, 84};
+constexpr std::array<std::uint8_t, 95> kBold{
+    35, 46,  53, 84, 70, 101, 88, 31,  46, 46, 55, 84, 38, 42,  38, 42, 70, 70,  70,
+    70, 70,  70, 70, 70, 70,  70, 40,  40, 84, 84, 84, 62, 100, 78, 77, 74, 84,  69,
+    69, 83,  84, 39, 56, 78,  64, 100, 84, 86, 74, 86, 78, 73,  69, 82, 78, 111, 78,
+    73, 73,  46, 42, 46, 84,  56, 50,  68, 72, 60, 72, 68, 44,  72, 72, 35, 35,  67,
+    35, 105, 72, 69, 72, 72,  50, 60,  48, 72, 66, 93, 65, 66,  59, 72, 56, 72,  84};
+constexpr double kOther = 100;  // of any other character: a dash, an ellipsis
+
+}  // namespace
 
 Svg::Svg(double width, double height) {
   const std::string w = svg_number(width), h = svg_number(height);
@@ -79,18 +99,15 @@ std::string xml_escaped(std::string_view text) {
   return out;
 }
 
-double text_width(std::string_view text, double size) {
-  constexpr std::string_view kNarrow = " ,.:;!|'()[]/-ijltfrI", kWide = "mwMW%@";
-  double ems = 0;
+double text_width(std::string_view text, double size, bool bold) {
+  const auto& widths = bold ? kBold : kRegular;
+  double hundredths = 0;
   for (const char c : text) {
-    const bool is_continued = (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
-    ems += is_continued                                ? 0
-           : kNarrow.find(c) != std::string_view::npos ? 0.31
-           : kWide.find(c) != std::string_view::npos   ? 0.88
-           : c >= 'A' && c <= 'Z'                      ? 0.69
-                                                       : 0.55;
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_continued = (byte & 0xc0U) == 0x80U;
+    hundredths += is_continued ? 0 : byte >= 0x20U && byte < 0x7fU ? widths[byte - 0x20U] : kOther;
   }
-  return ems * size;
+  return hundredths * size / 100;
 }
 
 }  // namespace piper

@@ -38,7 +38,7 @@ class Svg {
 std::string svg_number(double value);
 std::string xml_escaped(std::string_view text);
 
-// How wide a text is drawn, in Helvetica or what replaces it; an upper estimate.
-double text_width(std::string_view text, double size);
+// At least as wide as the text is drawn, whichever of the usual faces a renderer has.
+double text_width(std::string_view text, double size, bool bold = false);
 
 }  // namespace piper

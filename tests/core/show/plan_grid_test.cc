@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <string>
 
+#include "core/show/svg.h"
 #include "tests/support/golden.h"
 #include "tests/support/pipeline_plan.h"
+#include "tests/support/svg_texts.h"
 
 namespace piper {
 namespace {
@@ -80,6 +82,26 @@ TEST(Svg, BoxesOfARowDoNotOverlap) {
     end = x + width;
   }
   EXPECT_GT(end, 0);
+}
+
+// "loss report" was drawn under the next square with the widest face that is usual, DejaVu Sans.
+TEST(Svg, TakesTextForAsWideAsTheWidestUsualFaceDrawsIt) {
+  EXPECT_GE(text_width("loss report", 11), 62.6);
+  EXPECT_GE(text_width("rank 0", 11, /*bold=*/true), 41.9);
+  EXPECT_LE(text_width("loss report", 11), 66);
+  EXPECT_EQ(text_width("\u2026", 10), 10);
+}
+
+TEST(Svg, TextsOfAPictureLieApartAndInsideIt) {
+  test::expect_texts_apart(svg(drawn(pipeline({.stages = 2, .microbatches = 3}))));
+  test::expect_texts_apart(
+      svg(drawn(pipeline({.stages = 2, .replicas = 2, .microbatches = 2, .folded = true}))));
+  Grid grid = drawn(pipeline({.stages = 2, .microbatches = 1}));
+  for (const char* label : {"token count, gradient norm, loss report", "MMMM WWWW", "send"}) {
+    grid.legend.push_back({{1, 2, 3}, label});
+    grid.legend.insert(grid.legend.begin(), {{1, 2, 3}, label});
+  }
+  test::expect_texts_apart(svg(grid));
 }
 
 TEST(Svg, EscapesWhatUsersNamed) {
