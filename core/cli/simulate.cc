@@ -95,7 +95,8 @@ Status show(const Job& job, const Predicted& predicted, const SimulateCommand& c
     // A unit is drawn as a millisecond.
     const double microseconds = 1000 / predicted.unit.ticks;
     std::ostringstream text;
-    write_trace(text, plan, job.model, predicted.run.times, microseconds);
+    write_trace(text, plan, job.model, predicted.run.times, microseconds,
+                predicted.unit.name == "units");
     PIPER_TRY(write_file(command.trace, text.view(), {.code = "cli.output"}));
   }
   if (!command.svg.empty()) {

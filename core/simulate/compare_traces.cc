@@ -18,6 +18,11 @@ struct Event {
 };
 using Events = std::map<std::string, Event>;  // by name, which is a task's alone
 
+struct Parsed {
+  Events events;
+  bool in_units = false;  // a unit is drawn as a millisecond
+};
+
 Diagnostic no_trace(const TraceText& trace, const std::string& expected, Location where = {}) {
   if (where.file.empty()) {
     where.file = trace.file;
@@ -48,7 +53,7 @@ bool read(const Json& event, const char* key, T& out) {
   return true;
 }
 
-Expected<Events> parse(const TraceText& trace) {
+Expected<Parsed> parse(const TraceText& trace) {
   Json root;
   try {
     root = Json::parse(trace.text);
@@ -59,7 +64,12 @@ Expected<Events> parse(const TraceText& trace) {
   if (!root.is_object() || list == root.end() || !list->is_array()) {
     return fail(no_trace(trace, "an object with traceEvents"));
   }
-  Events events;
+  Parsed parsed;
+  const auto other = root.find("otherData");
+  std::string time;
+  parsed.in_units =
+      other != root.end() && other->is_object() && read(*other, "time", time) && time == "units";
+  Events& events = parsed.events;
   for (const Json& item : *list) {
     std::string phase, name;
     Event event;
@@ -80,7 +90,7 @@ Expected<Events> parse(const TraceText& trace) {
   if (events.empty()) {
     return fail(no_trace(trace, "tasks"));
   }
-  return events;
+  return parsed;
 }
 
 // Names the first tasks of `these` that are not in `those`.
@@ -121,8 +131,19 @@ std::string line(const std::string& kind, const std::string& count, double predi
 }  // namespace
 
 Expected<std::string> compare_traces(const TraceText& predicted, const TraceText& measured) {
-  PIPER_ASSIGN(const Events expected, parse(predicted));
-  PIPER_ASSIGN(const Events got, parse(measured));
+  PIPER_ASSIGN(const Parsed first, parse(predicted));
+  PIPER_ASSIGN(const Parsed second, parse(measured));
+  if (first.in_units != second.in_units) {
+    const TraceText& units = first.in_units ? predicted : measured;
+    Diagnostic differ =
+        error("trace.units", "expected two traces in milliseconds, got one in units",
+              Location{std::string(units.file), 0, 0});
+    differ.note(
+        "`piper simulate --costs analytical --trace=FILE` predicts milliseconds, and so does "
+        "`--costs measured` with a file of `piper train --costs=FILE`");
+    return fail(std::move(differ));
+  }
+  const Events &expected = first.events, &got = second.events;
   const std::string only_expected = lacking(expected, got), only_got = lacking(got, expected);
   if (!only_expected.empty() || !only_got.empty()) {
     Diagnostic differ = error("trace.differ", "expected two traces of one plan",
@@ -147,7 +168,9 @@ Expected<std::string> compare_traces(const TraceText& predicted, const TraceText
     sum.predicted += event.length;
     sum.measured += got.at(name).length;
   }
-  std::string text = "task               tasks   predicted ms    measured ms        error\n";
+  std::string text = first.in_units
+                         ? "task               tasks          units          units        error\n"
+                         : "task               tasks   predicted ms    measured ms        error\n";
   for (const auto& [kind, sum] : kinds) {
     const auto count = static_cast<double>(sum.count);
     text += line(kind, std::to_string(sum.count), sum.predicted / count, sum.measured / count);

@@ -13,11 +13,21 @@ namespace {
 class TraceWriter {
  public:
   TraceWriter(std::ostream& out, const Plan& plan, const ModelGraph& model,
-              const std::vector<std::vector<Simulation::Span>>& times, double microseconds)
-      : out_(out), plan_(plan), names_(plan, model), times_(times), microseconds_(microseconds) {}
+              const std::vector<std::vector<Simulation::Span>>& times, double microseconds,
+              bool in_units)
+      : out_(out),
+        plan_(plan),
+        names_(plan, model),
+        times_(times),
+        microseconds_(microseconds),
+        in_units_(in_units) {}
 
   void run() {
-    out_.begin_object().field("displayTimeUnit", "ms").key("traceEvents").begin_array();
+    out_.begin_object().field("displayTimeUnit", "ms");
+    if (in_units_) {
+      out_.key("otherData").begin_object().field("time", "units").end_object();
+    }
+    out_.key("traceEvents").begin_array();
     for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
       threads(p);
       for (const Task& task : plan_.programs[p].tasks) {
@@ -77,13 +87,15 @@ class TraceWriter {
   NodeNames names_;
   const std::vector<std::vector<Simulation::Span>>& times_;
   double microseconds_;
+  bool in_units_;
 };
 
 }  // namespace
 
 void write_trace(std::ostream& out, const Plan& plan, const ModelGraph& model,
-                 const std::vector<std::vector<Simulation::Span>>& times, double microseconds) {
-  TraceWriter(out, plan, model, times, microseconds).run();
+                 const std::vector<std::vector<Simulation::Span>>& times, double microseconds,
+                 bool in_units) {
+  TraceWriter(out, plan, model, times, microseconds, in_units).run();
 }
 
 }  // namespace piper

@@ -12,8 +12,10 @@
 
 namespace piper {
 
-// `microseconds`: how many a tick is. Chrome's trace event format, JSON object form.
+// `microseconds`: how many a tick is. `in_units`: they stand for another unit, which the trace
+// says. Chrome's trace event format, JSON object form.
 void write_trace(std::ostream& out, const Plan& plan, const ModelGraph& model,
-                 const std::vector<std::vector<Simulation::Span>>& times, double microseconds);
+                 const std::vector<std::vector<Simulation::Span>>& times, double microseconds,
+                 bool in_units = false);
 
 }  // namespace piper

@@ -50,9 +50,9 @@ EmulateConfig five_ms() {
   return emulate;
 }
 
-std::string trace_of(const Planned& job, const Spans& spans) {
+std::string trace_of(const Planned& job, const Spans& spans, bool in_units = false) {
   std::ostringstream out;
-  write_trace(out, job.plan, job.model, spans, 1e-3);
+  write_trace(out, job.plan, job.model, spans, 1e-3, in_units);
   return out.str();
 }
 
@@ -195,6 +195,24 @@ TEST(CompareTraces, RefusesTracesOfDifferentPlans) {
       << said;
   EXPECT_NE(said.find("only predicted.json has '0B3@0', '0F3@0', "), std::string::npos) << said;
   EXPECT_EQ(said.find("only measured.json"), std::string::npos) << said;
+}
+
+TEST(CompareTraces, RefusesUnitsBesideMilliseconds) {
+  const Planned job(2);
+  const Spans spans = simulate(job.plan, emulated_durations(job.plan, five_ms()))->times;
+  const std::string units = trace_of(job, spans, /*in_units=*/true), real = trace_of(job, spans);
+
+  const auto table = compare_traces({units, "predicted.json"}, {real, "measured.json"});
+
+  ASSERT_FALSE(table);
+  EXPECT_EQ(to_string(table.error()),
+            "predicted.json: error: expected two traces in milliseconds, got one in units "
+            "[trace.units]\n"
+            "note: `piper simulate --costs analytical --trace=FILE` predicts milliseconds, and so "
+            "does `--costs measured` with a file of `piper train --costs=FILE`");
+  const auto both = compare_traces({units, "one.json"}, {units, "other.json"});
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->find(" ms"), std::string::npos) << *both;
 }
 
 TEST(CompareTraces, RefusesWhatIsNoTraceWithItsPlace) {
