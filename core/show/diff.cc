@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/ir/text_reader.h"
 #include "core/plan/names.h"
 #include "core/plan/node_name.h"
 #include "core/plan/text.h"
@@ -113,13 +112,19 @@ class Differ {
         one_names_(one.plan, one.model),
         other_names_(other.plan, other.model) {}
 
-  std::string run(std::uint32_t only) {
+  Difference run(std::uint32_t only) {
     const std::string one = print(one_.plan, one_.model), other = print(other_.plan, other_.model);
     if (one == other) {
-      return "";
+      return {};
     }
     text_ = "--- " + one_.name + " (plan " + hash(one_.plan, one_.model) + ")\n+++ " + other_.name +
             " (plan " + hash(other_.plan, other_.model) + ")\n";
+    const std::string nameless = nameless_text(one_), other_nameless = nameless_text(other_);
+    if (nameless == other_nameless) {
+      return {text_ + "the same plan: only who says what in it differs, " + strategies(one_.plan) +
+                  " and " + strategies(other_.plan) + '\n',
+              true};
+    }
     counts();
     const std::size_t programs = std::min(one_.plan.programs.size(), other_.plan.programs.size());
     for (std::uint32_t p = 0; p < programs; ++p) {
@@ -128,13 +133,48 @@ class Differ {
       }
     }
     if (!has_hunk_ && only == kEveryProgram) {
-      const auto difference = first_difference(other, one, other_.name, "");
-      text_ += "same tasks; the first difference of the texts: " + to_string(*difference) + '\n';
+      text_ += "same tasks; the first difference of the texts of the plans:\n" +
+               first_lines(nameless, other_nameless);
     }
-    return std::move(text_);
+    return {std::move(text_), false};
   }
 
  private:
+  static std::string nameless_text(const NamedPlan& of) {
+    Plan plan = of.plan;
+    plan.origins.clear();
+    plan.origin_of_node.clear();
+    return print(plan, of.model);
+  }
+
+  // "interleaved1f1b, zero"
+  static std::string strategies(const Plan& plan) {
+    std::vector<std::string> names;
+    for (const Provenance& origin : plan.origins) {
+      if (origin.plugin != "core" &&
+          std::find(names.begin(), names.end(), origin.plugin) == names.end()) {
+        names.push_back(origin.plugin);
+      }
+    }
+    std::string text;
+    for (const std::string& name : names) {
+      text += (text.empty() ? "" : ", ") + name;
+    }
+    return text.empty() ? "no strategy" : text;
+  }
+
+  // The first line that differs, of both.
+  static std::string first_lines(const std::string& one, const std::string& other) {
+    const auto at = static_cast<std::size_t>(
+        std::mismatch(one.begin(), one.end(), other.begin(), other.end()).first - one.begin());
+    const auto line = [at](const std::string& text) {
+      const std::size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+      const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+      return text.substr(begin, text.find('\n', begin) - begin);
+    };
+    return '-' + line(one) + "\n+" + line(other) + '\n';
+  }
+
   void count(const std::string& what, std::int64_t one, std::int64_t other) {
     if (one != other) {
       text_ += what + ": " + std::to_string(one) + " -> " + std::to_string(other) + '\n';
@@ -210,7 +250,7 @@ class Differ {
 
 }  // namespace
 
-std::string diff(const NamedPlan& one, const NamedPlan& other, std::uint32_t only) {
+Difference diff(const NamedPlan& one, const NamedPlan& other, std::uint32_t only) {
   return Differ(one, other).run(only);
 }
 

@@ -17,7 +17,10 @@ using test::PipelineCase;
 
 std::string differs(const PipelineCase& one, const PipelineCase& other,
                     std::uint32_t program = kEveryProgram) {
-  return diff({"one.toml", one.plan, one.model}, {"other.toml", other.plan, other.model}, program);
+  const Difference found =
+      diff({"one.toml", one.plan, one.model}, {"other.toml", other.plan, other.model}, program);
+  EXPECT_EQ(found.same, found.text.empty());
+  return found.text;
 }
 
 TEST(PlanDiff, OfOnePlanIsEmpty) {
@@ -45,16 +48,33 @@ TEST(PlanDiff, FindsOneWait) {
   EXPECT_EQ(differs(one, other, 1).find("@@"), std::string::npos);
 }
 
-TEST(PlanDiff, OfTasksThatAreTheSamePointsIntoTheText) {
+TEST(PlanDiff, OfTasksThatAreTheSameShowsTheLinesThatDiffer) {
   const PipelineCase one = pipeline();
   PipelineCase other = one;
   other.plan.programs[0].arena_bytes += 64;
 
   const std::string text = differs(one, other);
 
-  EXPECT_NE(text.find("same tasks; the first difference of the texts: other.toml:"),
+  const std::size_t at =
+      text.find("same tasks; the first difference of the texts of the plans:\n-");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find("\n+", at), std::string::npos) << text;
+  EXPECT_EQ(text.find("other.toml:"), std::string::npos) << text;
+}
+
+TEST(PlanDiff, OfTwoStrategiesThatSayTheSameIsNone) {
+  const PipelineCase one = pipeline();
+  PipelineCase other = one;
+  other.plan.origins.push_back({"hanayo", {"job.toml", 4, 1}});
+
+  const Difference found =
+      diff({"one.toml", one.plan, one.model}, {"other.toml", other.plan, other.model});
+
+  EXPECT_TRUE(found.same);
+  EXPECT_NE(found.text.find("\nthe same plan: only who says what in it differs, "),
             std::string::npos)
-      << text;
+      << found.text;
+  EXPECT_NE(found.text.find("hanayo\n"), std::string::npos) << found.text;
 }
 
 }  // namespace
