@@ -1,5 +1,6 @@
 #include "core/pipeline.h"
 
+#include <optional>
 #include <utility>
 
 #include "core/cost/costs.h"
@@ -22,11 +23,15 @@ Expected<Plan> lower(const Config& config, const Annotated& annotated, Plan::Kin
   PIPER_ASSIGN(Dag tables, fuse(annotated, config, kind));
   PIPER_ASSIGN(Expanded expanded, expand(std::move(tables), annotated));
   trace({"expand", model, &expanded});
+  const std::vector<OrderLine> orders = expanded.orders;
   PIPER_ASSIGN(const Dag dag, communicate(std::move(expanded), model, cost_model, config.comm));
   trace({"communicate", model, &dag});
   PIPER_ASSIGN(const Costs costs, make_costs(cost_model, scope_of(dag), model));
-  PIPER_ASSIGN(const Timeline timeline, list_schedule(dag, model, {}, costs));
-  Plan plan = make_plan(dag, model, config, timeline);
+  const std::optional<Timeline> timeline = list_schedule(dag, {}, costs);
+  if (!timeline) {
+    return fail(order_cycle(dag, orders, model));
+  }
+  Plan plan = make_plan(dag, model, config, *timeline);
   trace({"schedule", model, &plan});
   PIPER_TRY(verify(plan, model));
   PIPER_TRY(verify_order(plan, model, annotated));

@@ -10,6 +10,7 @@
 #include "core/cli/open_runtime.h"
 #include "core/config/schema.h"
 #include "core/directives/toml/read.h"
+#include "core/lower/expand.h"
 
 namespace piper {
 namespace {
@@ -100,7 +101,18 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
     return fail(proposals.error());
   }
   proposals->push_back(std::move(checked.said));
-  auto plans = plan(checked.config, job.model, *proposals, trace);
+  Diagnostics left_out;
+  const Trace see = [&](const Phase& phase) {
+    if (const auto* expanded = std::get_if<const Expanded*>(&phase.value)) {
+      const Diagnostics& found = (*expanded)->warnings;
+      left_out.insert(left_out.end(), found.begin(), found.end());
+    }
+    if (trace) {
+      trace(phase);
+    }
+  };
+  auto plans = plan(checked.config, job.model, *proposals, see);
+  report(left_out);
   if (!plans) {
     checked.said = std::move(proposals->back());
     suggest_what_fits(plans.error(), checked, job.model);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/directives/mesh_ranks.h"
 #include "core/directives/order.h"
 #include "core/directives/place.h"
 #include "core/directives/recompute.h"
@@ -34,6 +35,30 @@ std::string name_of(const Claim& claim) {
   return claim.name;
 }
 
+// A proposal that places along an axis has forgotten to claim it, most likely.
+Diagnostic unclaimed(const Config& config, const std::string& axis, std::uint32_t size,
+                     const std::vector<Proposal>& proposals) {
+  const MeshRanks mesh(config.mesh);
+  for (const Proposal& proposal : proposals) {
+    for (const Directive& directive : proposal.directives) {
+      const auto* place = std::get_if<PlaceDirective>(&directive.what);
+      if (place == nullptr || place->ranks.ranks.empty() || mesh.extends(place->ranks, axis)) {
+        continue;
+      }
+      Diagnostic wrong = error("claim.axis",
+                               directive.from.plugin + ": places along mesh axis '" + axis +
+                                   "' and has not claimed it (claim_axis)",
+                               directive.from.where);
+      wrong.note("its size is " + std::to_string(size), config.where("mesh." + axis));
+      return wrong;
+    }
+  }
+  return error("claim.axis",
+               "mesh axis '" + axis + "' has size " + std::to_string(size) +
+                   " but no [[strategy]] or [[directive]] uses it",
+               config.where("mesh." + axis));
+}
+
 // An exclusive claim excludes every claim of the same thing by another proposal.
 Status check_claims(const Config& config, const std::vector<Proposal>& proposals) {
   std::vector<const Claim*> claims;
@@ -62,13 +87,32 @@ Status check_claims(const Config& config, const std::vector<Proposal>& proposals
           return c->kind == Claim::Kind::axis && c->name == name;
         });
     if (size > 1 && axis != "dp" && !claimed) {
-      return fail(error("claim.axis",
-                        "mesh axis '" + axis + "' has size " + std::to_string(size) +
-                            " but no [[strategy]] or [[directive]] uses it",
-                        config.where("mesh." + axis)));
+      return fail(unclaimed(config, axis, size, proposals));
     }
   }
   return {};
+}
+
+// Who places anything, each once: "hanayo", "hanayo, job".
+std::string placers(const Annotated& dag, const Provenance*& first) {
+  std::vector<std::uint32_t> origins;
+  for (const std::vector<Annotated::Placement>& places : dag.placements) {
+    for (const Annotated::Placement& place : places) {
+      if (std::find(origins.begin(), origins.end(), place.origin) == origins.end()) {
+        origins.push_back(place.origin);
+      }
+    }
+  }
+  std::string names;
+  for (const std::uint32_t origin : origins) {
+    const Provenance& from = dag.origins[origin];
+    first = first == nullptr ? &from : first;
+    const std::string name = from.plugin;
+    if ((", " + names + ", ").find(", " + name + ", ") == std::string::npos) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+  }
+  return names;
 }
 
 // Every micro-batch of every region has a place.
@@ -79,12 +123,14 @@ Status check_placed(const Annotated& dag) {
       placed += place.microbatches.empty() ? dag.microbatches : place.microbatches.size();
     }
     if (placed < dag.microbatches) {
+      const Provenance* first = nullptr;
+      const std::string who = placers(dag, first);
       return fail(error("place.missing",
-                        describe(dag.model, RegionId{r}) +
+                        who + ": " + describe(dag.model, RegionId{r}) +
                             (placed == 0 ? " is placed nowhere, but other regions are"
                                          : " is placed for " + std::to_string(placed) + " of " +
                                                std::to_string(dag.microbatches) + " micro-batches"),
-                        dag.model.regions[r].where));
+                        first->where));
     }
   }
   return {};

@@ -61,6 +61,10 @@ Expected<Annotated> apply(Annotated dag, const OrderChainDirective& chain, const
                       from.where));
   }
 
+  if (chain.actions.empty()) {
+    return fail(error("order.chain", from.plugin + ": order_chain: expected actions, got none",
+                      from.where));
+  }
   dag.chains.push_back({chain.ranks, chain.actions, origin});
   return dag;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/lower/list_schedule.h"
@@ -19,6 +20,7 @@ class Lowering {
         nodes_(std::move(expanded.nodes)),
         flows_(std::move(expanded.flows)),
         order_(std::move(expanded.total_order)),
+        orders_(std::move(expanded.orders)),
         model_(model),
         receive_distance_(static_cast<std::uint32_t>(comm.receive_distance)) {}
 
@@ -58,9 +60,13 @@ class Lowering {
       CostScope scope = scope_of(dag_);
       scope.fold_recomputation = true;
       PIPER_ASSIGN(const Costs costs, make_costs(cost_model, scope, model_));
-      PIPER_ASSIGN(Timeline timeline, list_schedule(dag_, model_, crossing, costs));
+      std::optional<Timeline> timeline = list_schedule(dag_, crossing, costs);
+      if (!timeline) {
+        add_messages();  // the cycle goes through them
+        return fail(order_cycle(dag_, orders_, model_));
+      }
       for (std::uint32_t p = 0; p < programs(); ++p) {
-        order_[p] = std::move(timeline.order[p][kCompute]);
+        order_[p] = std::move(timeline->order[p][kCompute]);
       }
     }
     if (dag_.trains()) {
@@ -153,6 +159,9 @@ class Lowering {
         }
         dag_.add_edge(source, send_id);
         dag_.add_edge(recv_id, target);
+        if (position_.empty()) {
+          return;  // there is no order in which it could be posted
+        }
         if (const std::uint32_t reader = position_[index(target)]; reader > receive_distance_) {
           dag_.add_edge(order_[to][reader - 1 - receive_distance_], recv_id);
         }
@@ -273,6 +282,7 @@ class Lowering {
   std::vector<ChunkNodes> nodes_;
   std::vector<Flow> flows_;
   std::vector<std::vector<NodeId>> order_;  // by program: its compute stream
+  const std::vector<OrderLine> orders_;     // what was said of it
   const ModelGraph& model_;
   const std::uint32_t receive_distance_;
   // By program: its count of tokens, where no backward comes after it but only the report.

@@ -9,6 +9,7 @@
 
 #include "core/directives/annotated.h"
 #include "core/lower/dag.h"
+#include "core/lower/order_cycle.h"
 
 namespace piper {
 
@@ -39,6 +40,8 @@ struct Expanded {
   // By program: all its computations in the order that a chain gave; empty where it left any of it
   // open.
   std::vector<std::vector<NodeId>> total_order;
+  std::vector<OrderLine> orders;
+  Diagnostics warnings;  // of orders that leave something out: order.left_out
 };
 
 // Errors: order.action, order.twice, order.no_match.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
-#include <string>
 
 namespace piper {
 namespace {
@@ -27,31 +26,22 @@ struct Finished {
 
 class Scheduler {
  public:
-  Scheduler(const Dag& dag, const ModelGraph& model, const std::vector<Edge>& extra,
-            const Costs& costs)
-      : dag_(dag), model_(model), costs_(costs) {
-    contract();
+  Scheduler(const Dag& dag, const std::vector<Edge>& extra, const Costs& costs)
+      : dag_(dag), costs_(costs), op_of_(operations(dag)) {
+    number_streams();
     connect(extra);
   }
 
-  Expected<Timeline> run() {
-    PIPER_TRY(find_priorities());
+  std::optional<Timeline> run() {
+    if (!find_priorities()) {
+      return std::nullopt;
+    }
     simulate();
     return std::move(timeline_);
   }
 
  private:
-  // An operation is the ring of peers of a node; it is named by its smallest node.
-  void contract() {
-    const auto nodes = static_cast<std::uint32_t>(dag_.nodes.size());
-    op_of_.resize(nodes);
-    for (std::uint32_t n = 0; n < nodes; ++n) {
-      op_of_[n] = n;
-      for (NodeId peer = dag_.nodes[n].peer; valid(peer) && index(peer) != n;
-           peer = dag_.node(peer).peer) {
-        op_of_[n] = std::min(op_of_[n], index(peer));
-      }
-    }
+  void number_streams() {
     stream_base_.push_back(0);
     for (const DagProgram& program : dag_.programs) {
       stream_base_.push_back(stream_base_.back() +
@@ -85,7 +75,8 @@ class Scheduler {
 
   bool is_op(std::uint32_t n) const { return op_of_[n] == n; }
 
-  Status find_priorities() {
+  // False where the edges have a cycle.
+  bool find_priorities() {
     const auto nodes = static_cast<std::uint32_t>(dag_.nodes.size());
     std::vector<std::uint32_t> left = waiting_for_, sorted;
     sorted.reserve(nodes);
@@ -104,7 +95,7 @@ class Scheduler {
       }
     }
     if (sorted.size() != ops) {
-      return fail(cycle(left));
+      return false;
     }
     priority_.assign(nodes, 0);
     for (auto op = sorted.rbegin(); op != sorted.rend(); ++op) {
@@ -114,39 +105,7 @@ class Scheduler {
       }
       priority_[*op] = longest + cost_of(*op);
     }
-    return {};
-  }
-
-  // Every operation that is left waits for another one that is left: walking backwards from any of
-  // them ends in a cycle.
-  Diagnostic cycle(const std::vector<std::uint32_t>& left) const {
-    const auto nodes = static_cast<std::uint32_t>(dag_.nodes.size());
-    std::vector<std::uint32_t> before(nodes, nodes);
-    std::uint32_t op = nodes;
-    for (std::uint32_t n = 0; n < nodes; ++n) {
-      if (!is_op(n) || left[n] == 0) {
-        continue;
-      }
-      op = n;
-      for (std::uint32_t e = first_[n]; e < first_[n + 1]; ++e) {
-        before[next_[e]] = left[next_[e]] > 0 ? n : before[next_[e]];
-      }
-    }
-    for (std::uint32_t i = 0; i < nodes; ++i) {
-      op = before[op];
-    }
-    Diagnostic text = error("order.cycle", "the orders and the data they need form a cycle",
-                            dag_.origins[dag_.nodes[op].origin].where);
-    std::vector<std::uint32_t> members{op};
-    for (std::uint32_t n = before[op]; n != op; n = before[n]) {
-      members.push_back(n);
-    }
-    std::reverse(members.begin(), members.end());
-    for (const std::uint32_t n : members) {
-      text.note(describe(dag_, model_, NodeId{n}) + ", which comes before");
-    }
-    text.note(describe(dag_, model_, NodeId{members.front()}) + " again");
-    return text;
+    return true;
   }
 
   std::uint32_t stream_of(std::uint32_t n) const {
@@ -246,9 +205,8 @@ class Scheduler {
   static constexpr std::uint32_t kFree = 0xffffffff;
 
   const Dag& dag_;
-  const ModelGraph& model_;
   const Costs& costs_;
-  std::vector<std::uint32_t> op_of_;               // by node
+  const std::vector<std::uint32_t> op_of_;         // by node
   std::vector<std::uint32_t> stream_base_;         // by program: its first stream's number
   std::vector<std::uint32_t> first_, next_;        // by operation: successors
   std::vector<std::uint32_t> waiting_for_;         // by operation
@@ -263,9 +221,22 @@ class Scheduler {
 
 }  // namespace
 
-Expected<Timeline> list_schedule(const Dag& dag, const ModelGraph& model,
-                                 const std::vector<Edge>& extra, const Costs& costs) {
-  return Scheduler(dag, model, extra, costs).run();
+std::vector<std::uint32_t> operations(const Dag& dag) {
+  const auto nodes = static_cast<std::uint32_t>(dag.nodes.size());
+  std::vector<std::uint32_t> smallest(nodes);
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    smallest[n] = n;
+    for (NodeId peer = dag.nodes[n].peer; valid(peer) && index(peer) != n;
+         peer = dag.node(peer).peer) {
+      smallest[n] = std::min(smallest[n], index(peer));
+    }
+  }
+  return smallest;
+}
+
+std::optional<Timeline> list_schedule(const Dag& dag, const std::vector<Edge>& extra,
+                                      const Costs& costs) {
+  return Scheduler(dag, extra, costs).run();
 }
 
 }  // namespace piper

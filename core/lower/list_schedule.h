@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/cost/costs.h"
@@ -12,15 +12,19 @@
 
 namespace piper {
 
+// By NodeId: the operation that it is part of, named by its smallest node. A send and its receive,
+// or the members of a collective, are one.
+std::vector<std::uint32_t> operations(const Dag& dag);
+
 struct Timeline {
   std::vector<std::uint64_t> start, end;  // by NodeId
   std::vector<std::vector<std::vector<NodeId>>>
       order;  // by program and stream: the order of its nodes
 };
 
-// `extra`: further edges, not in the DAG. Error order.cycle, with the nodes of one cycle, where the
-// edges have one.
-Expected<Timeline> list_schedule(const Dag& dag, const ModelGraph& model,
-                                 const std::vector<Edge>& extra, const Costs& costs);
+// `extra`: further edges, not in the DAG. Nothing where the edges have a cycle (order_cycle.h says
+// which).
+std::optional<Timeline> list_schedule(const Dag& dag, const std::vector<Edge>& extra,
+                                      const Costs& costs);
 
 }  // namespace piper

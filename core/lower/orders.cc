@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+
+#include "core/plan/node_name.h"
+#include "core/plan/ranks_text.h"
 
 namespace piper {
 namespace {
@@ -17,6 +21,8 @@ class Orders {
       : dag_(expanded.dag),
         nodes_(expanded.nodes),
         total_order_(expanded.total_order),
+        warnings_(expanded.warnings),
+        orders_(expanded.orders),
         annotated_(annotated) {
     for (std::uint32_t c = 0; c < dag_.chunks.size(); ++c) {
       for (const Tag& tag : dag_.chunks[c].tags) {
@@ -29,11 +35,15 @@ class Orders {
     seen_.assign(dag_.nodes.size(), false);
     total_order_.resize(dag_.programs.size());
     computations_.assign(dag_.programs.size(), 0);
+    chained_ = computations_;
     for (const Node& node : dag_.nodes) {
       computations_[node.program] += node.op == Op::all_to_all ? 0 : 1;
     }
     for (const Annotated::Chain& chain : annotated_.chains) {
       PIPER_TRY(add_chain(chain));
+    }
+    for (std::uint32_t p = 0; p < dag_.programs.size(); ++p) {
+      warn_of_left_out(p);
     }
     for (const Annotated::Order& order : annotated_.orders) {
       PIPER_TRY(add_order(order));
@@ -138,9 +148,12 @@ class Orders {
     const std::vector<std::vector<ChunkId>> stages = stages_of(program, *stage_tag);
     std::vector<NodeId> before, tails, nodes;  // ends of the group before, and of this one
     std::vector<NodeId> order;
-    std::uint32_t overlap = 0;
+    std::uint32_t overlap = 0, number = 0;
     bool total = true;
+    OrderLine line{program, chain.origin, /*is_chain=*/true, {}};
+    std::uint32_t group = 0;
     for (const Action& action : chain.actions) {
+      ++number;
       PIPER_TRY(nodes_of(action, stages, from, nodes));
       if (nodes.empty()) {
         continue;
@@ -148,6 +161,7 @@ class Orders {
       if (action.overlap == 0 || action.overlap != overlap) {
         std::swap(before, tails);
         tails.clear();
+        ++group;
       }
       if (action.overlap != 0 && action.overlap != overlap) {
         ++overlaps_;
@@ -163,6 +177,7 @@ class Orders {
                     from.where));
         }
         seen_[index(nodes[i])] = true;
+        line.members.push_back({nodes[i], group, number});
         dag_.nodes[index(nodes[i])].overlap = overlap != 0 ? overlaps_ : 0;
         if (i > 0) {
           dag_.add_edge(nodes[i - 1], nodes[i]);
@@ -173,10 +188,56 @@ class Orders {
       }
       tails.push_back(nodes.back());
     }
+    chained_[program] += order.size();
     if (total && order.size() == computations_[program]) {
       total_order_[program] = std::move(order);
     }
+    orders_.push_back(std::move(line));
     return {};
+  }
+
+  // `1B3`, of a chunk without a stage its name.
+  std::string action_name(NodeId id) const {
+    const Node& node = dag_.node(id);
+    const std::optional<TagId> stage_tag = annotated_.model.find_tag("PP");
+    for (const Tag& tag : dag_.chunk(node.chunk).tags) {
+      if (stage_tag && tag.name == *stage_tag) {
+        return std::to_string(tag.index) + std::string(short_name(node.op)) +
+               std::to_string(node.microbatch);
+      }
+    }
+    return describe(dag_, annotated_.model, id);
+  }
+
+  // A slip of who wrote the chain, most likely: the planner then finds a place by cost.
+  void warn_of_left_out(std::uint32_t program) {
+    constexpr std::size_t kNamed = 3;
+    if (!dag_.trains() || chained_[program] == 0 || chained_[program] == computations_[program]) {
+      return;
+    }
+    std::set<std::string> left_out;  // pieces of a stage have one name
+    std::string names;
+    for (std::uint32_t n = 0; n < dag_.nodes.size(); ++n) {
+      const Node& node = dag_.nodes[n];
+      if (node.program != program || node.op == Op::all_to_all || seen_[n]) {
+        continue;
+      }
+      const std::string name = action_name(NodeId{n});
+      if (left_out.insert(name).second && left_out.size() <= kNamed) {
+        names += (names.empty() ? "" : ", ") + name;
+      }
+    }
+    if (left_out.size() > kNamed) {
+      names += " and " + std::to_string(left_out.size() - kNamed) + " more";
+    }
+    const auto line = std::find_if(orders_.begin(), orders_.end(),
+                                   [&](const OrderLine& own) { return own.program == program; });
+    const Provenance& from = annotated_.origins[line->origin];
+    warnings_.push_back(warning("order.left_out",
+                                from.plugin + ": order_chain on " +
+                                    ranks_text(dag_.programs[program].ranks) + " leaves out " +
+                                    names + "; what is left out is placed by cost",
+                                from.where));
   }
 
   // The chunks that a filter's tags select, through the index where it asks for an equal tag.
@@ -267,6 +328,7 @@ class Orders {
     const Provenance& from = annotated_.origins[order.origin];
     std::vector<NodeId> group;
     std::vector<std::vector<NodeId>> before(dag_.programs.size()), now = before;  // by program
+    std::vector<OrderLine> lines(dag_.programs.size());
     for (std::size_t g = 0; g < order.groups.size(); ++g) {
       group.clear();
       for (const Filter& filter : order.groups[g]) {
@@ -293,9 +355,20 @@ class Orders {
             dag_.add_edge(first, second);
           }
         }
+        for (const NodeId node : now[p]) {
+          const auto number = static_cast<std::uint32_t>(g + 1);
+          lines[p].members.push_back({node, number, number});
+        }
         if (!now[p].empty()) {
           before[p] = std::exchange(now[p], {});
         }
+      }
+    }
+    for (std::uint32_t p = 0; p < lines.size(); ++p) {
+      if (!lines[p].members.empty()) {
+        lines[p].program = p;
+        lines[p].origin = order.origin;
+        orders_.push_back(std::move(lines[p]));
       }
     }
     return {};
@@ -304,8 +377,11 @@ class Orders {
   Dag& dag_;
   const std::vector<ChunkNodes>& nodes_;
   std::vector<std::vector<NodeId>>& total_order_;
+  Diagnostics& warnings_;
+  std::vector<OrderLine>& orders_;
   const Annotated& annotated_;
   std::vector<std::size_t> computations_;  // by program
+  std::vector<std::size_t> chained_;       // by program: those of them that a chain has
   std::vector<bool> seen_;                 // by NodeId: in a chain
   std::uint32_t overlaps_ = 0;             // overlap groups so far
   std::map<std::pair<TagId, std::uint32_t>, std::vector<ChunkId>> tagged_;

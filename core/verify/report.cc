@@ -1,5 +1,6 @@
 #include "core/verify/report.h"
 
+#include "core/plan/ranks_text.h"
 #include "core/plan/text.h"
 
 namespace piper {
@@ -47,15 +48,7 @@ Location Report::where(TaskPlace at) const {
 }
 
 std::string Report::ranks(const std::vector<std::uint32_t>& ranks) const {
-  constexpr std::size_t kMostShown = 8;
-  std::string text = ranks.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < ranks.size() && i < kMostShown; ++i) {
-    text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
-  }
-  if (ranks.size() > kMostShown) {
-    text += " and " + std::to_string(ranks.size() - kMostShown) + " more";
-  }
-  return text;
+  return ranks_text(ranks);
 }
 
 std::string Report::buffer(const Buffer& buffer) const {

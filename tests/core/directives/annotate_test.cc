@@ -44,5 +44,18 @@ TEST(Claims, RefuseAnAxisThatNobodyUses) {
             "it [claim.axis]");
 }
 
+TEST(Claims, NameWhoPlacesAlongAnAxisAndHasNotClaimedIt) {
+  Proposal proposal = says({{PlaceDirective{{}, {{0}}, "compute"}, {"zig", {"job.toml", 9, 1}}}});
+  proposal.claims.clear();
+
+  const Expected<Annotated> dag = annotate(toy_config(2, 1, 1), toy_model(), {proposal});
+
+  ASSERT_FALSE(dag);
+  EXPECT_EQ(to_string(dag.error()),
+            "job.toml:9:1: error: zig: places along mesh axis 'pp' and has not claimed it "
+            "(claim_axis) [claim.axis]\n"
+            "job.toml: note: its size is 2");
+}
+
 }  // namespace
 }  // namespace piper

@@ -95,8 +95,8 @@ const Case kCases[] = {
     {"replicate_that_matches_nothing", AFTER_PLACE("op = \"replicate\"\nfilter = { PP = 7 }\n"),
      "job.toml:21:10: error: job: replicate {PP=7} matches nothing [directive.no_match]"},
     {"replicate_of_what_is_placed_nowhere", "[[directive]]\nop = \"replicate\"\nfilter = {}\n",
-     "toy.cc:13: error: region 3 layer=2 PP=1 (toy.cc:13) is placed nowhere, but other regions are "
-     "[place.missing]"},
+     "job.toml:11:1: error: job: region 3 layer=2 PP=1 (toy.cc:13) is placed nowhere, but other "
+     "regions are [place.missing]"},
     {"replicate_on_other_devices_than_the_place",
      AFTER_PLACE("op = \"replicate\"\nfilter = { PP = 1 }\nfamily = [[0, 1]]\n"),
      "job.toml:19:1: error: job: replicate {PP=1}: the groups do not partition the place of region "
@@ -131,13 +131,19 @@ const Case kCases[] = {
     {"order_that_contradicts_the_data",
      AFTER_PLACE("op = \"order\"\ngroups = [[{ PP = 1, MB = 0, PASS = \"B\" }], [{ PP = 1, MB = "
                  "0, PASS = \"F\" }]]\n"),
-     "job.toml:15:1: error: the orders and the data they need form a cycle [order.cycle]\n"
-     "note: 1F0@1, which comes before\nnote: 1B0@1, which comes before\nnote: 1F0@1 again"},
+     "job.toml:19:1: error: job: the orders and the data they need form a cycle of 2 tasks "
+     "[order.cycle]\n"
+     "note: 1F0@1 comes before 1B0@1: what it keeps for the backward\n"
+     "job.toml:19:1: note: 1B0@1 comes before 1F0@1: order of job on ranks 2, 3, group 1 before "
+     "group 2"},
     {"order_with_the_weights_before_the_inputs",
      AFTER_PLACE("op = \"split_backward\"\nfilter = {}\n[[directive]]\nop = \"order\"\n"
                  "ranks = [2, 3]\nactions = \"1W0 1I0\"\n"),
-     "job.toml:15:1: error: the orders and the data they need form a cycle [order.cycle]\n"
-     "note: 1BI0@1, which comes before\nnote: 1BW0@1, which comes before\nnote: 1BI0@1 again"},
+     "job.toml:22:1: error: job: the orders and the data they need form a cycle of 2 tasks "
+     "[order.cycle]\n"
+     "note: 1BI0@1 comes before 1BW0@1: what it keeps for the backward\n"
+     "job.toml:22:1: note: 1BW0@1 comes before 1BI0@1: order_chain of job on ranks 2, 3, action 1 "
+     "before action 2"},
     {"order_of_a_pass_that_is_none",
      AFTER_PLACE("op = \"order\"\ngroups = [[{ PASS = \"FB\" }], [{}]]\n"),
      "job.toml:21:21: error: order.groups.PASS: expected one of \"F\", \"B\", \"BI\", \"BW\", "

@@ -36,7 +36,8 @@ TEST(Place, RefusesToLeaveMicrobatchesOut) {
   EXPECT_EQ(
       refusal(
           {{PlaceDirective{{{{"MB", Condition::Kind::equals, {0}}}, {}}, {{0}}, "compute"}, {}}}),
-      "toy.cc:10: error: region 0 (toy.cc:10) is placed for 1 of 2 micro-batches [place.missing]");
+      "job.toml:9:1: error: zig: region 0 (toy.cc:10) is placed for 1 of 2 micro-batches "
+      "[place.missing]");
 }
 
 TEST(Place, RefusesASecondPlaceAndPointsAtTheFirst) {
@@ -61,8 +62,8 @@ TEST(Place, RefusesRanksOutsideTheWorldAndTwice) {
 TEST(Place, RefusesToLeaveRegionsOut) {
   EXPECT_EQ(
       refusal({kTag0, kPlace0}),
-      "toy.cc:12: error: region 2 layer=1 (toy.cc:12) is placed nowhere, but other regions are "
-      "[place.missing]");
+      "job.toml:9:1: error: zig: region 2 layer=1 (toy.cc:12) is placed nowhere, but other regions "
+      "are [place.missing]");
 }
 
 TEST(Place, RefusesGroupsThatOverlap) {

@@ -292,10 +292,84 @@ TEST(Chain, RefusesABackwardBeforeItsForwardWithTheCycle) {
 
   ASSERT_FALSE(plans);
   EXPECT_EQ(to_string(plans.error()),
-            "error: the orders and the data they need form a cycle [order.cycle]\n"
-            "note: 0F0@0, which comes before\n"
-            "note: 0B0@0, which comes before\n"
-            "note: 0F0@0 again");
+            "job.toml:9:1: error: zig: the orders and the data they need form a cycle of 2 tasks "
+            "[order.cycle]\n"
+            "note: 0F0@0 comes before 0B0@0: what it keeps for the backward\n"
+            "job.toml:9:1: note: 0B0@0 comes before 0F0@0: order_chain of zig on rank 0, action 1 "
+            "before action 2");
+}
+
+// Rank 1 runs micro-batch 1 whole before micro-batch 0, rank 0 waits for 0's backward before 1.
+std::string crossed_orders(std::int64_t receive_distance, bool complete) {
+  Config config = toy_config(2, 1, 3);
+  config.comm.receive_distance = receive_distance;
+  const Pass F = Pass::forward, B = Pass::backward;
+  std::vector<Action> first{{0, 0, F}, {0, 0, B}, {0, 1, F}, {0, 1, B}, {0, 2, F}, {0, 2, B}};
+  std::vector<Action> second{{1, 1, F}, {1, 1, B}, {1, 2, F}, {1, 0, F}, {1, 0, B}, {1, 2, B}};
+  if (!complete) {
+    first.pop_back();
+  }
+  Proposal proposal;
+  proposal.from = kFrom;
+  proposal.claims = {{Claim::Kind::axis, "pp", kFrom}};
+  const auto stage = [](std::uint32_t from, std::uint32_t to) {
+    return Filter{{{"REGION", Condition::Kind::in_range, {from, to}}}, {}};
+  };
+  proposal.directives = {{TagDirective{stage(0, 1), "PP", 0}, kFrom},
+                         {TagDirective{stage(2, 3), "PP", 1}, kFrom},
+                         {PlaceDirective{stage(0, 1), {{0}}, "compute"}, kFrom},
+                         {PlaceDirective{stage(2, 3), {{1}}, "compute"}, kFrom},
+                         {OrderChainDirective{{{0}}, first}, kFrom},
+                         {OrderChainDirective{{{1}}, second}, kFrom}};
+  const auto plans = plan(config, toy_model({.layers = 2}), {proposal});
+  return plans ? "planned" : to_string(plans.error());
+}
+
+TEST(Chain, OfOrdersThatWaitForEachOtherShowsTheShortestCycle) {
+  const std::string text = crossed_orders(1, true);
+
+  EXPECT_EQ(text,
+            "job.toml:9:1: error: zig: the orders and the data they need form a cycle of 6 tasks "
+            "[order.cycle]\n");
+  for (const std::int64_t distance : {0, 2, 10000}) {
+    EXPECT_EQ(crossed_orders(distance, true), text) << distance;
+  }
+  EXPECT_EQ(crossed_orders(1, false), text) << "where the planner orders the rest";
+}
+
+TEST(Chain, WarnsOfWhatItLeavesOut) {
+  Diagnostics warnings;
+  Proposal proposal;
+  proposal.from = kFrom;
+  proposal.directives = {kWhole, chain({{0, 0, Pass::forward}, {0, 0, Pass::backward}})};
+  for (Directive& directive : proposal.directives) {
+    directive.from = kFrom;
+  }
+  const auto planned = [&](std::uint32_t microbatches) {
+    warnings.clear();
+    const auto plans = plan(toy_config(1, 1, microbatches), toy_model({.layers = 2}), {proposal},
+                            [&](const Phase& phase) {
+                              if (const auto* now = std::get_if<const Expanded*>(&phase.value)) {
+                                const Diagnostics& found = (*now)->warnings;
+                                warnings.insert(warnings.end(), found.begin(), found.end());
+                              }
+                            });
+    EXPECT_TRUE(plans) << to_string(plans.error());
+    return to_string(warnings);
+  };
+
+  EXPECT_EQ(planned(1), "");
+  EXPECT_EQ(planned(2),
+            "job.toml:9:1: warning: zig: order_chain on rank 0 leaves out 0F1, 0B1; what is left "
+            "out is placed by cost [order.left_out]");
+  EXPECT_EQ(planned(4),
+            "job.toml:9:1: warning: zig: order_chain on rank 0 leaves out 0F1, 0F2, 0F3 and 3 "
+            "more; what is left out is placed by cost [order.left_out]");
+}
+
+TEST(Chain, RefusesToBeEmpty) {
+  EXPECT_EQ(refusal({kWhole, chain({})}),
+            "job.toml:9:1: error: zig: order_chain: expected actions, got none [order.chain]");
 }
 
 TEST(Order, PutsGroupsOneAfterAnother) {
