@@ -20,6 +20,26 @@ std::string_view name(Severity severity) {
   return "error";
 }
 
+// Control characters of what a message quotes, but for line breaks and tabs, as \x1b: a terminal
+// would obey them.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+    if (is_c1 || byte == 0x7f || (byte < 0x20 && byte != '\n' && byte != '\t')) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\x%02x", unsigned{is_c1 ? next : byte});
+      out += code;
+      i += is_c1 ? 1 : 0;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -64,10 +84,10 @@ Diagnostic warning(std::string code, std::string message, Location where) {
 std::string to_string(const Diagnostic& diagnostic) {
   std::string text;
   if (diagnostic.where.known()) {
-    text += to_string(diagnostic.where) + ": ";
+    text += printable(to_string(diagnostic.where)) + ": ";
   }
   text += name(diagnostic.severity);
-  text += ": " + diagnostic.message;
+  text += ": " + printable(diagnostic.message);
   if (!diagnostic.code.empty()) {
     text += " [" + diagnostic.code + "]";
   }

@@ -251,11 +251,36 @@ std::string line_reason(const Dag& dag, const OrderLine& line, const OrderLine::
          std::to_string(first.number) + " before " + what + std::to_string(second.number);
 }
 
+// An edge that carries nothing is an order's, where one has both of its ends.
+void find_order(const std::vector<OrderLine>& orders, const Edge& edge, Cycles::Step& step) {
+  for (std::uint32_t l = 0; l < orders.size(); ++l) {
+    const std::vector<OrderLine::Member>& members = orders[l].members;
+    const auto at = [&](NodeId node) {
+      return static_cast<std::uint32_t>(
+          std::find_if(members.begin(), members.end(),
+                       [&](const OrderLine::Member& member) { return member.node == node; }) -
+          members.begin());
+    };
+    const std::uint32_t from = at(edge.from), to = at(edge.to);
+    if (from < members.size() && to < members.size() && members[from].group < members[to].group) {
+      step.line = l;
+      step.source = from;
+      step.target = to;
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 Diagnostic order_cycle(const Dag& dag, const std::vector<OrderLine>& orders,
                        const ModelGraph& model) {
   std::vector<Cycles::Step> way = Cycles(dag, orders).shortest();
+  for (Cycles::Step& step : way) {
+    if (step.line == kNone && carried(dag, model, dag.edges[step.source]).empty()) {
+      find_order(orders, dag.edges[step.source], step);
+    }
+  }
   const auto ordered = std::find_if(way.begin(), way.end(),
                                     [](const Cycles::Step& step) { return step.line != kNone; });
   if (ordered == way.end()) {  // of core's own making

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/ir/text_reader.h"
 #include "core/plan/names.h"
 #include "core/plan/node_name.h"
 #include "core/plan/text.h"

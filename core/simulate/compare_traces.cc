@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/json_reason.h"
+
 namespace piper {
 namespace {
 
@@ -58,7 +60,9 @@ Expected<Parsed> parse(const TraceText& trace) {
   try {
     root = Json::parse(trace.text);
   } catch (const Json::parse_error& wrong) {
-    return fail(no_trace(trace, "a trace in JSON", place(trace, wrong.byte)));
+    Diagnostic no_json = no_trace(trace, "a trace in JSON", place(trace, wrong.byte));
+    no_json.message += ": " + json_reason(wrong.what());
+    return fail(std::move(no_json));
   }
   const auto list = root.is_object() ? root.find("traceEvents") : root.end();
   if (!root.is_object() || list == root.end() || !list->is_array()) {

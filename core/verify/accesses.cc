@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 
+#include "core/plan/node_name.h"
 #include "core/verify/rules.h"
 
 namespace piper {
@@ -271,6 +272,10 @@ bool check_cycle(Report& report, std::uint32_t program, LocalOrder& order) {
             std::to_string(cycle.size()) + (cycle.size() == 1 ? " task waits" : " tasks wait") +
                 " in a circle, by the waits and streams of one program",
             report.where({program, cycle[0]}));
+  const NodeNames names(report.plan, report.model);
+  const auto name = [&](std::uint32_t task) {
+    return names.of(report.plan, program, report.plan.programs[program].tasks[task]);
+  };
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const Task& task = report.plan.programs[program].tasks[cycle[i]];
     for (const Wait& wait : report.plan.programs[program].waits_of(task)) {
@@ -278,8 +283,8 @@ bool check_cycle(Report& report, std::uint32_t program, LocalOrder& order) {
       const std::uint32_t next = cycle[(i + 1) % cycle.size()];
       if (!wait.previous && order.stream(awaited) == order.stream(next) && awaited >= next) {
         diagnostic.note(
-            report.task({program, cycle[i]}) + " waits for " + report.task({program, awaited}) +
-            (awaited == next ? "" : ", which comes after " + report.task({program, next})));
+            name(cycle[i]) + " waits for " + name(awaited) +
+            (awaited == next ? "" : ", which comes after " + name(next) + " on its stream"));
         break;
       }
     }

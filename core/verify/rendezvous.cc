@@ -4,14 +4,16 @@
 // members are. Each such group of tasks is one step, so the plan cannot hang at any timing exactly
 // if the streams, waits and groups have no cycle. The plan is run as blocked streams: each stream
 // is blocked on one thing, and a list through the streams says who is blocked on what; where
-// nothing can run, following the blocks gives the cycle.
+// nothing can run, the shortest way along blocks that comes back is the cycle to show.
 //
 // Ranks of one program do the same, so each program runs once. One period is enough: waits for the
 // period before only ever point forward in time, so a cycle lies within one period.
 #include <algorithm>
 #include <string>
 
+#include "core/plan/node_name.h"
 #include "core/verify/rules.h"
+#include "core/verify/strategy_note.h"
 
 namespace piper {
 namespace {
@@ -30,7 +32,8 @@ class Rendezvous {
   }
 
   bool run();
-  // Tasks that wait for each other in a circle: each blocked, with the task it waits for.
+  // The fewest tasks that wait for each other in a circle: each blocked, with the task it waits
+  // for.
   struct Block {
     TaskPlace blocked, awaited;
     bool by_group = false;  // the other end of a message, or another member; else a wait
@@ -43,7 +46,8 @@ class Rendezvous {
   void group_messages();
   void step(std::uint32_t stream);
   void finish(std::uint32_t task);
-  Block block_of(std::uint32_t stream) const;
+  std::vector<Block> blocks_of(std::uint32_t stream) const;
+  std::uint32_t stream_of(TaskPlace at) const { return stream_[first_task_[at.program] + at.task]; }
   bool is_done(std::uint32_t task) const { return head_[stream_[task]] > task; }
   TaskPlace place(std::uint32_t task) const {
     const std::uint32_t program = program_[stream_[task]];
@@ -209,38 +213,72 @@ void Rendezvous::finish(std::uint32_t task) {
   }
 }
 
-Rendezvous::Block Rendezvous::block_of(std::uint32_t s) const {
+// All that a blocked stream's next task waits for.
+std::vector<Rendezvous::Block> Rendezvous::blocks_of(std::uint32_t s) const {
+  std::vector<Block> blocks;
   const std::uint32_t t = head_[s];
   const TaskPlace at = place(t);
   const Program& program = plan_.programs[at.program];
   for (const Wait& wait : program.waits_of(program.tasks[at.task])) {
     const std::uint32_t awaited = first_task_[at.program] + index(wait.task);
     if (!wait.previous && !is_done(awaited)) {
-      return {at, place(awaited), false};
+      blocks.push_back({at, place(awaited), false});
     }
   }
-  std::uint32_t member = next_member_[t];
-  while (is_there_[stream_[member]] && head_[stream_[member]] == member) {
-    member = next_member_[member];
+  if (!blocks.empty()) {
+    return blocks;
   }
-  return {at, place(member), true};
+  for (std::uint32_t member = next_member_[t]; member != t; member = next_member_[member]) {
+    if (!is_there_[stream_[member]] || head_[stream_[member]] != member) {
+      blocks.push_back({at, place(member), true});
+    }
+  }
+  return blocks;
 }
 
 std::vector<Rendezvous::Block> Rendezvous::cycle() const {
-  std::uint32_t s = 0;
-  while (head_[s] == begin_[s + 1]) {
-    ++s;
+  const auto streams = static_cast<std::uint32_t>(program_.size());
+  std::vector<Block> best, by(streams);
+  std::vector<std::uint32_t> from(streams);
+  for (std::uint32_t start = 0; start < streams; ++start) {
+    if (head_[start] == begin_[start + 1]) {
+      continue;
+    }
+    std::vector<std::uint32_t> length(streams, kNobody), queue{start};
+    length[start] = 0;
+    bool is_back = false;
+    for (std::size_t i = 0; i < queue.size() && !is_back; ++i) {
+      const std::uint32_t s = queue[i];
+      if (!best.empty() && length[s] + 1 >= best.size()) {
+        break;
+      }
+      for (const Block& block : blocks_of(s)) {
+        const std::uint32_t next = stream_of(block.awaited);
+        if (next == start || length[next] == kNobody) {
+          by[next] = block;
+          from[next] = s;
+        }
+        if (next == start) {
+          is_back = true;
+          break;
+        }
+        if (length[next] == kNobody) {
+          length[next] = length[s] + 1;
+          queue.push_back(next);
+        }
+      }
+    }
+    if (is_back) {
+      best.clear();
+      std::uint32_t s = start;
+      do {
+        best.push_back(by[s]);
+        s = from[s];
+      } while (s != start);
+      std::reverse(best.begin(), best.end());
+    }
   }
-  std::vector<std::uint32_t> path;
-  std::vector<Block> blocks;
-  while (std::find(path.begin(), path.end(), s) == path.end()) {
-    path.push_back(s);
-    blocks.push_back(block_of(s));
-    s = stream_[first_task_[blocks.back().awaited.program] + blocks.back().awaited.task];
-  }
-  blocks.erase(blocks.begin(),
-               blocks.begin() + (std::find(path.begin(), path.end(), s) - path.begin()));
-  return blocks;
+  return best;
 }
 
 }  // namespace
@@ -261,6 +299,10 @@ void check_rendezvous(Report& report) {
                            : " tasks wait for each other in a circle: collectives have no one order"
                              " on all ranks"),
             report.where(cycle[0].blocked));
+  const NodeNames names(report.plan, report.model);
+  const auto name = [&](TaskPlace at) {
+    return names.of(report.plan, at.program, report.plan.programs[at.program].tasks[at.task]);
+  };
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const TaskPlace next = cycle[(i + 1) % cycle.size()].blocked;
     const TaskPlace awaited = cycle[i].awaited;
@@ -269,11 +311,12 @@ void check_rendezvous(Report& report) {
                               : op == Op::recv   ? " needs its receive, "
                               : op == Op::send   ? " needs its send, "
                                                  : " needs the other member, ";
-    diagnostic.note(report.task(cycle[i].blocked) + needs + report.task(awaited) +
+    diagnostic.note(name(cycle[i].blocked) + needs + name(awaited) +
                     (next.task == awaited.task && next.program == awaited.program
                          ? ""
-                         : ", which comes after " + report.task(next)));
+                         : ", which comes after " + name(next) + " on its stream"));
   }
+  note_strategy(diagnostic, report.plan, cycle[0].blocked);
   report.add(std::move(diagnostic));
 }
 

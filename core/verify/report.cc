@@ -2,6 +2,7 @@
 
 #include "core/plan/ranks_text.h"
 #include "core/plan/text.h"
+#include "core/verify/strategy_note.h"
 
 namespace piper {
 
@@ -27,6 +28,11 @@ void Report::add(std::string code, std::string message, TaskPlace at) {
     return;
   }
   Diagnostic diagnostic = error(std::move(code), std::move(message), where(at));
+  note_strategy(diagnostic, plan, at);
+  add(std::move(diagnostic));
+}
+
+void note_strategy(Diagnostic& diagnostic, const Plan& plan, TaskPlace at) {
   const Task& task = plan.programs[at.program].tasks[at.task];
   if (index(task.node) < plan.origin_of_node.size()) {
     const std::uint32_t origin = plan.origin_of_node[index(task.node)];
@@ -35,7 +41,6 @@ void Report::add(std::string code, std::string message, TaskPlace at) {
                       plan.origins[origin].where);
     }
   }
-  add(std::move(diagnostic));
 }
 
 Location Report::where(TaskPlace at) const {

@@ -225,7 +225,8 @@ TEST(CompareTraces, RefusesWhatIsNoTraceWithItsPlace) {
   };
 
   EXPECT_EQ(said("{\n\"traceEvents\": [,]}"),
-            "t.json:2:17: error: expected a trace in JSON, as `piper simulate --trace` writes it "
+            "t.json:2:17: error: expected a trace in JSON, as `piper simulate --trace` writes it: "
+            "syntax error while parsing value - unexpected ','; expected '[', '{', or a literal "
             "[trace.file]");
   EXPECT_EQ(
       said("[]"),

@@ -13,6 +13,7 @@
 #include "core/simulate/trace.h"
 #include "tests/support/golden.h"
 #include "tests/support/pipeline_plan.h"
+#include "tests/support/svg_texts.h"
 
 namespace piper {
 namespace {
@@ -155,6 +156,13 @@ TEST(ScheduleGrid, PrintsAsSvg) {
       "simulate/grid",
       svg(drawn(Ran({.stages = 4, .microbatches = 4, .split_backward = true, .folded = true}))
               .value()));
+}
+
+TEST(ScheduleGrid, HasTextsThatLieApart) {
+  for (const std::uint32_t stages : {1U, 2U, 4U}) {
+    test::expect_texts_apart(
+        svg(drawn(Ran({.stages = stages, .microbatches = 8, .split_backward = true})).value()));
+  }
 }
 
 TEST(ScheduleGrid, RefusesWhatNobodyCouldRead) {
