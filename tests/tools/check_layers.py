@@ -12,7 +12,7 @@ C_STANDARD = set(
     setjmp.h signal.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h
     stdnoreturn.h string.h tgmath.h threads.h time.h uchar.h wchar.h wctype.h""".split())
 
-STD = r"[a-z_0-9]+"  # <vector>, <cstdint>: no folder, no suffix
+STD = r"[a-z_0-9]+|cxxabi\.h"  # <vector>, <cstdint>: no folder, no suffix; the demangler
 POSIX = r"(elf|dlfcn|fcntl|glob|link|malloc|poll|pthread|sched|unistd)\.h|sys/[a-z]+\.h"
 SDK = r"piper/.+"
 BOOST_DLL = r"boost/dll(/.+|\.hpp)"
@@ -29,10 +29,8 @@ RULES = [
     (r"sdk/.+", [SDK, STD]),
     (r"plugins/.+", [SDK, STD, r"[a-z_0-9]+\.h"]),  # and headers of its own folder, or of common
     (r"core/cli/.+", [STD, POSIX, SDK, CORE, BOOST_DLL, r"CLI/.+", r"nlohmann/.+", r"tl/.+"]),
-    (r"core/plugin/.+", [STD, POSIX, SDK, CORE, BOOST_DLL, r"toml\+\+/.+", r"nlohmann/.+",
-                         r"tl/.+"]),
     (r"core/.+", [STD, POSIX, SDK, CORE, r"spdlog/.+", r"toml\+\+/.+", r"nlohmann/.+", r"tl/.+"]),
-    (r"runtime/model/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, BOOST_DLL]),
+    (r"runtime/model/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH]),
     (r"runtime/device/cuda/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, CUDA]),
     (r"runtime/comm/nccl/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, CUDA, NCCL]),
     (r"runtime/.+", [STD, POSIX, CORE, r"runtime/.+", TORCH, r"nlohmann/.+", r"tl/.+"]),
