@@ -1,7 +1,7 @@
 // The runtime's side of the door: core/runtime_interface.h.
 #include "core/runtime_interface.h"
 
-#include "runtime/checkpoint/hf.h"
+#include "runtime/checkpoint/check_weights.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/files.h"
 #include "runtime/exec/check_plan.h"
@@ -38,8 +38,7 @@ class TorchRuntime final : public Runtime {
     return guarded([&]() -> Expected<CheckReport> {
       PIPER_TRY(check_files(job.config, options));
       PIPER_TRY(check_data(job.config, job.model));
-      PIPER_TRY(check_weights(job.config, job.model));
-      return CheckReport();
+      return check_weights(job.config, job.model, options.whole_data);
     });
   }
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "runtime/checkpoint/safetensors.h"
-#include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/model/build.h"
+#include "runtime/models/hf_config.h"
 #include "runtime/models/qwen3_config.h"
 
 namespace piper {
@@ -15,20 +15,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status write_config_json(const fs::path& path, const Config& config) {
-  PIPER_ASSIGN(const Qwen3Config model, resolve_qwen3(config));
-  std::string source;
-  if (!config.model.hf_assets_path.empty()) {
-    std::ifstream stream(fs::path(config.model.hf_assets_path) / "config.json", std::ios::binary);
-    source.assign(std::istreambuf_iterator<char>(stream), {});
+std::map<std::string, std::string> read_companions(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const std::string& name : companion_names()) {
+    std::ifstream stream(fs::path(folder) / name, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(stream), {}};
+    if (stream) {
+      files.emplace(name, std::move(text));
+    }
   }
-  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  stream << qwen3_config_json(model, config.training.dtype, source);
-  stream.close();
-  if (!stream) {
-    return fail(error("checkpoint.write", "cannot write the file", {path.string()}));
-  }
-  return {};
+  return files;
 }
 
 }  // namespace
@@ -41,36 +37,50 @@ std::string initial_weights_path(const Config& config) {
                                                       : config.model.hf_assets_path;
 }
 
-Status check_weights(const Config& config, const ModelGraph& model) {
-  const std::string path = initial_weights_path(config);
-  if (path.empty()) {
-    return {};
-  }
+std::string folder_of_weights(const std::string& path) {
   std::error_code failure;
-  if (!fs::exists(path, failure)) {
-    const bool named = !config.checkpoint.initial_load_path.empty();
-    return fail(error(
-        "checkpoint.initial_load_path",
-        "expected a .safetensors file or a folder with one, got '" + path + "', which is not there",
-        config.where(named ? "checkpoint.initial_load_path" : "model.hf_assets_path")));
+  if (fs::is_directory(path, failure)) {
+    return path;
   }
-  PIPER_ASSIGN(const StoredTensors stored, read_safetensors_headers(path));
-  return check_stored(stored, model, path);
+  const fs::path file(path);
+  return file.filename() != "model.safetensors" ? ""
+         : file.has_parent_path()               ? file.parent_path().string()
+                                                : ".";
+}
+
+bool is_qwen3(const Config& config) {
+  return config.model.library.empty() && config.model.name == "qwen3";
+}
+
+Expected<ModelFiles> read_model_files(const Config& config) {
+  const std::string& assets = config.model.hf_assets_path;
+  const std::string source =
+      !assets.empty() ? assets : folder_of_weights(initial_weights_path(config));
+  ModelFiles files;
+  files.companions = source.empty() ? decltype(files.companions)() : read_companions(source);
+  if (is_qwen3(config)) {
+    PIPER_ASSIGN(const Qwen3Config model, resolve_qwen3(config));
+    std::string text;
+    if (!source.empty() && has_hf_config(source)) {
+      PIPER_ASSIGN(HfConfig described, read_hf_config(source));
+      text = std::move(described.text);
+    }
+    files.config = print_hf_config(model, config.training.dtype, config.training.seq_len, text);
+  }
+  return files;
 }
 
 Status save_hf(const std::string& folder, const Config& config, const ModelGraph& model,
-               const std::map<std::string, at::Tensor>& tensors) {
+               const ModelFiles& files, const std::map<std::string, at::Tensor>& tensors) {
   std::map<std::string, at::Tensor> narrowed;
   for (const Parameter& parameter : model.parameters) {
     const auto found = tensors.find(parameter.name);
     PIPER_CHECK(found != tensors.end(), "no tensor for parameter " + parameter.name);
     narrowed.emplace(parameter.name, found->second.to(to_torch(parameter.dtype)));
   }
-  PIPER_TRY(save_weights((fs::path(folder) / "model.safetensors").string(), narrowed));
-  if (config.model.library.empty() && config.model.name == "qwen3") {
-    PIPER_TRY(write_config_json(fs::path(folder) / "config.json", config));
-  }
-  return {};
+  return replace_model(
+      folder, files, [&](OutputFile& file) { return write_tensors(file, narrowed); },
+      {.code = "checkpoint.write", .where = config.where("checkpoint.last_save_path")});
 }
 
 }  // namespace piper

@@ -1,18 +1,15 @@
 #include "runtime/checkpoint/safetensors.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 
-#include <filesystem>
 #include <fstream>
 #include <utility>
 
-#include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/model/build.h"
 
 namespace piper {
 namespace {
-
-namespace fs = std::filesystem;
 
 Expected<at::ScalarType> stored_type(const std::string& name, const StoredTensor& stored) {
   constexpr std::pair<const char*, at::ScalarType> kTypes[] = {
@@ -28,7 +25,9 @@ Expected<at::ScalarType> stored_type(const std::string& name, const StoredTensor
                     {stored.file}));
 }
 
-Expected<at::Tensor> read_tensor(const std::string& name, const StoredTensor& stored) {
+}  // namespace
+
+Expected<at::Tensor> load_tensor(const std::string& name, const StoredTensor& stored) {
   PIPER_ASSIGN(const at::ScalarType type, stored_type(name, stored));
   at::Tensor tensor = at::empty(stored.shape, type);
   std::ifstream stream(stored.file, std::ios::binary);
@@ -41,7 +40,24 @@ Expected<at::Tensor> read_tensor(const std::string& name, const StoredTensor& st
   return tensor;
 }
 
-}  // namespace
+Status check_finite(const std::string& name, const at::Tensor& tensor, const std::string& file) {
+  const at::Tensor finite = at::isfinite(tensor);
+  if (finite.all().item<bool>()) {
+    return {};
+  }
+  const at::Tensor first = finite.logical_not().nonzero()[0];
+  std::string index;
+  at::Tensor element = tensor;
+  for (std::int64_t axis = 0; axis < first.size(0); ++axis) {
+    const auto at = first[axis].item<std::int64_t>();
+    index += (index.empty() ? "" : ", ") + std::to_string(at);
+    element = element[at];
+  }
+  return fail(error("checkpoint.not_finite",
+                    "tensor '" + name + "' at [" + index + "]: expected finite numbers, got " +
+                        std::to_string(element.item<double>()),
+                    {file}));
+}
 
 Expected<std::map<std::string, at::Tensor>> load_weights(const std::string& path,
                                                          const ModelGraph& model) {
@@ -49,8 +65,11 @@ Expected<std::map<std::string, at::Tensor>> load_weights(const std::string& path
   PIPER_TRY(check_stored(stored, model, path));
   std::map<std::string, at::Tensor> weights;
   for (const Parameter& parameter : model.parameters) {
-    PIPER_ASSIGN(const at::Tensor tensor, read_tensor(parameter.name, stored.at(parameter.name)));
-    weights.emplace(parameter.name, tensor.to(to_torch(gradient_dtype(parameter.dtype))));
+    const StoredTensor& entry = stored.at(parameter.name);
+    PIPER_ASSIGN(const at::Tensor tensor, load_tensor(parameter.name, entry));
+    at::Tensor weight = tensor.to(to_torch(gradient_dtype(parameter.dtype)));
+    PIPER_TRY(check_finite(parameter.name, weight, entry.file));
+    weights.emplace(parameter.name, std::move(weight));
   }
   return weights;
 }
@@ -59,13 +78,13 @@ Expected<std::map<std::string, at::Tensor>> load_tensors(const std::string& path
   PIPER_ASSIGN(const StoredTensors stored, read_safetensors_headers(path));
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, entry] : stored) {
-    PIPER_ASSIGN(at::Tensor tensor, read_tensor(name, entry));
+    PIPER_ASSIGN(at::Tensor tensor, load_tensor(name, entry));
     tensors.emplace(name, std::move(tensor));
   }
   return tensors;
 }
 
-Status save_weights(const std::string& path, const std::map<std::string, at::Tensor>& tensors) {
+Status write_tensors(OutputFile& file, const std::map<std::string, at::Tensor>& tensors) {
   StoredTensors entries;
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
@@ -78,31 +97,19 @@ Status save_weights(const std::string& path, const std::map<std::string, at::Ten
   }
   const std::string header = print_safetensors_header(entries);
   const std::uint64_t length = header.size();
-
-  std::error_code failure;
-  const fs::path target(path);
-  if (target.has_parent_path()) {
-    fs::create_directories(target.parent_path(), failure);
-  }
-  const std::string unfinished = path + ".part";
-  std::ofstream stream(unfinished, std::ios::binary | std::ios::trunc);
-  stream.write(reinterpret_cast<const char*>(&length), sizeof(length));
-  stream.write(header.data(), static_cast<std::streamsize>(length));
+  PIPER_TRY(file.write(&length, sizeof length));
+  PIPER_TRY(file.write(header));
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor dense = tensor.detach().cpu().contiguous();
-    stream.write(static_cast<const char*>(dense.const_data_ptr()),
-                 static_cast<std::streamsize>(dense.nbytes()));
-  }
-  stream.close();
-  if (stream) {
-    fs::rename(unfinished, target, failure);
-  }
-  if (!stream || failure) {
-    std::error_code ignored;
-    fs::remove(unfinished, ignored);
-    return fail(error("checkpoint.write", "cannot write the file", {path}));
+    PIPER_TRY(file.write(dense.const_data_ptr(), dense.nbytes()));
   }
   return {};
+}
+
+Status save_weights(const std::string& path, const std::map<std::string, at::Tensor>& tensors) {
+  PIPER_ASSIGN(OutputFile file, OutputFile::create(path, {.code = "checkpoint.write"}));
+  PIPER_TRY(write_tensors(file, tensors));
+  return file.commit();
 }
 
 }  // namespace piper

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
+#include "runtime/models/hf_compare.h"
+#include "runtime/models/hf_config.h"
+
 namespace piper {
 namespace {
-
-using nlohmann::json;
 
 struct Flavor {
   const char* name;
@@ -35,118 +34,6 @@ const Flavor kFlavors[] = {
     {"8b", {36, 4096, 32, 8, 128, 12288, kPublishedVocab, false, 1e6}},
 };
 
-Location location_in(const std::string& file, const std::string& text, std::size_t byte) {
-  const std::string_view before = std::string_view(text).substr(0, byte);
-  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 = 0
-  return {file, static_cast<std::uint32_t>(1 + std::count(before.begin(), before.end(), '\n')),
-          static_cast<std::uint32_t>(before.size() - line_start + 1)};
-}
-
-// Reads config.json field by field and notes what is wrong.
-class HuggingFaceReader {
- public:
-  HuggingFaceReader(const json& fields, Location file) : fields_(fields), file_(std::move(file)) {}
-
-  template <typename T>
-  void read(const char* name, T& value) {
-    const auto field = fields_.find(name);
-    if (field == fields_.end() || field->is_null()) {
-      return;
-    }
-    const bool fits = std::is_same_v<T, bool>           ? field->is_boolean()
-                      : std::is_same_v<T, std::int64_t> ? field->is_number_integer()
-                                                        : field->is_number();
-    if (!fits) {
-      mistake("'" + std::string(name) + "': expected " +
-              (std::is_same_v<T, bool>           ? "true or false"
-               : std::is_same_v<T, std::int64_t> ? "an integer"
-                                                 : "a number") +
-              ", got " + field->dump());
-      return;
-    }
-    value = field->get<T>();
-  }
-
-  // What the model here does not do: any other value than `only` (or null) is refused.
-  void expect(const char* name, const json& only) {
-    const auto field = fields_.find(name);
-    if (field != fields_.end() && !field->is_null() && *field != only) {
-      mistake("'" + std::string(name) + "': expected " + only.dump() + ", got " + field->dump());
-    }
-  }
-
-  void mistake(const std::string& message) {
-    mistakes_.push_back(error("model.hf_config", message, file_));
-  }
-  const Diagnostics& mistakes() const { return mistakes_; }
-
- private:
-  const json& fields_;
-  Location file_;
-  Diagnostics mistakes_;
-};
-
-Expected<Qwen3Config> read_config_json(const std::string& folder, const Location& where) {
-  const std::string path = (std::filesystem::path(folder) / "config.json").string();
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    return fail(error("model.hf_assets_path",
-                      "expected a folder with a config.json, got '" + folder + "'", where));
-  }
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  json fields;
-  try {
-    fields = json::parse(text);
-  } catch (const json::parse_error& failure) {
-    return fail(error("model.hf_config", "not JSON", location_in(path, text, failure.byte - 1)));
-  }
-  if (!fields.is_object()) {
-    return fail(error("model.hf_config", "expected a JSON object", {path}));
-  }
-
-  Qwen3Config config;  // what a field is where config.json lacks it
-  config.vocab = kPublishedVocab;
-  config.hugging_face_float64 = true;
-  HuggingFaceReader reader(fields, {path});
-  reader.expect("model_type", "qwen3");
-  reader.expect("hidden_act", "silu");
-  reader.expect("attention_bias", false);
-  reader.expect("attention_dropout", 0.0);
-  reader.expect("use_sliding_window", false);
-  reader.expect("rope_scaling", nullptr);
-  for (const char* needed : {"hidden_size", "num_hidden_layers", "num_attention_heads",
-                             "intermediate_size", "vocab_size"}) {
-    if (!fields.contains(needed)) {
-      reader.mistake("'" + std::string(needed) + "' is missing");
-    }
-  }
-  reader.read("num_hidden_layers", config.layers);
-  reader.read("hidden_size", config.dim);
-  reader.read("num_attention_heads", config.heads);
-  config.kv_heads = config.heads;
-  reader.read("num_key_value_heads", config.kv_heads);
-  config.head_dim = 128;
-  reader.read("head_dim", config.head_dim);
-  reader.read("intermediate_size", config.ffn);
-  reader.read("vocab_size", config.vocab);
-  reader.read("tie_word_embeddings", config.tied);
-  reader.read("rope_theta", config.rope_theta);
-  reader.read("rms_norm_eps", config.norm_eps);
-  reader.read("initializer_range", config.init_deviation);
-  if (const auto rope = fields.find("rope_parameters"); rope != fields.end() && rope->is_object()) {
-    HuggingFaceReader nested(*rope, {path});
-    nested.expect("rope_type", "default");
-    nested.read("rope_theta", config.rope_theta);
-    for (const Diagnostic& mistake : nested.mistakes()) {
-      reader.mistake("rope_parameters: " + mistake.message);
-    }
-  }
-  if (!reader.mistakes().empty()) {
-    return fail(reader.mistakes());
-  }
-  return config;
-}
-
 Expected<Qwen3Config> find_flavor(const std::string& name, const Location& where) {
   for (const Flavor& flavor : kFlavors) {
     if (flavor.name == name) {
@@ -168,14 +55,52 @@ Qwen3Config from_keys(const ModelConfig& keys) {
   return config;
 }
 
+void replace_by_keys(Qwen3Config& model, const ModelConfig& keys) {
+  const auto replace = [](auto& value, const auto& key) { value = key != 0 ? key : value; };
+  replace(model.layers, keys.layers);
+  replace(model.dim, keys.dim);
+  replace(model.heads, keys.heads);
+  replace(model.kv_heads, keys.kv_heads);
+  replace(model.head_dim, keys.head_dim);
+  replace(model.ffn, keys.ffn);
+  replace(model.vocab, keys.vocab);
+  replace(model.rope_theta, keys.rope_theta);
+  replace(model.norm_eps, keys.norm_eps);
+  model.tied = keys.tied.value_or(model.tied);
+  model.dropout = keys.dropout;
+}
+
+// A folder beside a flavor, which may hold nothing but a tokenizer, must not contradict it.
+Expected<Qwen3Config> folder_or_flavor(const Config& config) {
+  const ModelConfig& keys = config.model;
+  const bool described = has_hf_config(keys.hf_assets_path);
+  std::error_code failure;
+  if (!described &&
+      (keys.flavor.empty() || !std::filesystem::is_directory(keys.hf_assets_path, failure))) {
+    return fail(missing_folder(keys.hf_assets_path,
+                               keys.flavor.empty() ? "a folder with a config.json" : "a folder",
+                               "model.hf_assets_path", config.where("model.hf_assets_path")));
+  }
+  if (!described) {
+    return find_flavor(keys.flavor, config.where("model.flavor"));
+  }
+  PIPER_ASSIGN(const HfConfig folder, read_hf_config(keys.hf_assets_path));
+  if (!keys.flavor.empty()) {
+    PIPER_ASSIGN(Qwen3Config flavor, find_flavor(keys.flavor, config.where("model.flavor")));
+    replace_by_keys(flavor, keys);
+    PIPER_ASSIGN(const Diagnostics remarks,
+                 compare_with_folder(config, flavor, folder, config.where("model.flavor")));
+  }
+  return folder.model;
+}
+
 Expected<Qwen3Config> base_config(const Config& config) {
   const ModelConfig& keys = config.model;
-  if (keys.flavor.empty() && keys.hf_assets_path.empty()) {
-    return from_keys(keys);
+  if (!keys.hf_assets_path.empty()) {
+    return folder_or_flavor(config);
   }
-  return keys.flavor.empty()
-             ? read_config_json(keys.hf_assets_path, config.where("model.hf_assets_path"))
-             : find_flavor(keys.flavor, config.where("model.flavor"));
+  return keys.flavor.empty() ? from_keys(keys)
+                             : find_flavor(keys.flavor, config.where("model.flavor"));
 }
 
 Diagnostics broken_rules(const Qwen3Config& model, const Config& config) {
@@ -229,45 +154,11 @@ std::vector<std::string> qwen3_flavors() {
 
 Expected<Qwen3Config> resolve_qwen3(const Config& config) {
   PIPER_ASSIGN(Qwen3Config model, base_config(config));
-  const ModelConfig& keys = config.model;
-  const auto replace = [](auto& value, const auto& key) { value = key != 0 ? key : value; };
-  replace(model.layers, keys.layers);
-  replace(model.dim, keys.dim);
-  replace(model.heads, keys.heads);
-  replace(model.kv_heads, keys.kv_heads);
-  replace(model.head_dim, keys.head_dim);
-  replace(model.ffn, keys.ffn);
-  replace(model.vocab, keys.vocab);
-  replace(model.rope_theta, keys.rope_theta);
-  replace(model.norm_eps, keys.norm_eps);
-  model.tied = keys.tied.value_or(model.tied);
-  model.dropout = keys.dropout;
+  replace_by_keys(model, config.model);
   if (Diagnostics mistakes = broken_rules(model, config); !mistakes.empty()) {
     return fail(std::move(mistakes));
   }
   return model;
-}
-
-std::string qwen3_config_json(const Qwen3Config& config, DType dtype, const std::string& source) {
-  using nlohmann::ordered_json;
-  ordered_json fields = source.empty() ? ordered_json::object() : ordered_json::parse(source);
-  fields["architectures"] = {"Qwen3ForCausalLM"};
-  fields["model_type"] = "qwen3";
-  fields["hidden_act"] = "silu";
-  fields["attention_bias"] = false;
-  fields["num_hidden_layers"] = config.layers;
-  fields["hidden_size"] = config.dim;
-  fields["num_attention_heads"] = config.heads;
-  fields["num_key_value_heads"] = config.kv_heads;
-  fields["head_dim"] = config.head_dim;
-  fields["intermediate_size"] = config.ffn;
-  fields["vocab_size"] = config.vocab;
-  fields["tie_word_embeddings"] = config.tied;
-  fields["rope_theta"] = config.rope_theta;
-  fields["rms_norm_eps"] = config.norm_eps;
-  fields["initializer_range"] = config.init_deviation;
-  fields["torch_dtype"] = std::string(to_string(dtype));
-  return fields.dump(2) + "\n";
 }
 
 }  // namespace piper

@@ -26,13 +26,9 @@ struct Qwen3Config {
 // "debug", "0.6b", ... in order of size.
 std::vector<std::string> qwen3_flavors();
 
-// Keys of [model] win over config.json and the flavor. Where neither is given: heads of 64
-// elements, kv_heads = heads, ffn = 8/3 dim in steps of 16, a vocabulary for bytes. Reports every
-// broken rule.
+// Keys of [model] win over config.json and the flavor, which must not contradict each other. Where
+// neither is given: heads of 64 elements, kv_heads = heads, ffn = 8/3 dim in steps of 16, a
+// vocabulary for bytes. Reports every broken rule.
 Expected<Qwen3Config> resolve_qwen3(const Config& config);
-
-// The same, as Hugging Face writes it: `source`'s text (that of an existing config.json, or "")
-// with our fields replaced.
-std::string qwen3_config_json(const Qwen3Config& config, DType dtype, const std::string& source);
 
 }  // namespace piper

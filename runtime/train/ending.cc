@@ -26,14 +26,16 @@ std::string beside(std::string folder) {
   return name;
 }
 
-Status save(const Job& job, const Engine& engine, const std::string& folder) {
-  return guarded([&] { return save_last_weights(job, engine, folder); });
+Status save(const Job& job, const Engine& engine, const ModelFiles& files,
+            const std::string& folder) {
+  return guarded([&] { return save_last_weights(job, engine, files, folder); });
 }
 
-Ending save_somewhere(const Job& job, const Engine& engine, std::int64_t steps) {
+Ending save_somewhere(const Job& job, const Engine& engine, const ModelFiles& files,
+                      std::int64_t steps) {
   const std::string& folder = job.config.checkpoint.last_save_path;
   Ending ending;
-  Status saved = save(job, engine, folder);
+  Status saved = save(job, engine, files, folder);
   if (saved) {
     ending.weights = folder;
     ending.said = of_step(steps) + " are in '" + folder + "'";
@@ -41,7 +43,7 @@ Ending save_somewhere(const Job& job, const Engine& engine, std::int64_t steps) 
   }
   ending.problems = std::move(saved.error());
   const std::string second = beside(folder);
-  if (const Status again = save(job, engine, second); again) {
+  if (const Status again = save(job, engine, files, second); again) {
     ending.weights = second;
     ending.said =
         of_step(steps) + " are in '" + second + "': '" + folder + "' could not be written";
@@ -56,7 +58,8 @@ Ending save_somewhere(const Job& job, const Engine& engine, std::int64_t steps) 
 
 }  // namespace
 
-Ending end_run(const Job& job, Engine& engine, End end, std::int64_t steps) {
+Ending end_run(const Job& job, const Engine& engine, const ModelFiles& files, End end,
+               std::int64_t steps) {
   const auto not_saved = [](const std::string& why) {
     return Ending{{}, "the weights were not saved: " + why, {}};
   };
@@ -73,7 +76,7 @@ Ending end_run(const Job& job, Engine& engine, End end, std::int64_t steps) {
     return not_saved("step " + std::to_string(steps + 1) +
                      " ended while ranks were updating theirs, so they are of no one step");
   }
-  return save_somewhere(job, engine, steps);
+  return save_somewhere(job, engine, files, steps);
 }
 
 }  // namespace piper

@@ -6,6 +6,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/runtime_interface.h"
+#include "runtime/checkpoint/model_folder.h"
 #include "runtime/exec/engine.h"
 
 namespace piper {
@@ -25,7 +26,8 @@ struct Ending {
 
 // Saves the weights, where [checkpoint] last_save_path says so and they are those of one whole step
 // of at least `steps` = 1. Where the folder cannot be written, a new one beside it is tried:
-// FOLDER.retry, FOLDER.retry-2 and so on. Nothing is thrown.
-Ending end_run(const Job& job, Engine& engine, End end, std::int64_t steps);
+// FOLDER.retry, FOLDER.retry-2 and so on. `files` are put beside them. Nothing is thrown.
+Ending end_run(const Job& job, const Engine& engine, const ModelFiles& files, End end,
+               std::int64_t steps);
 
 }  // namespace piper

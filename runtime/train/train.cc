@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "runtime/checkpoint/hf.h"
 #include "runtime/guarded.h"
 #include "runtime/metrics/display.h"
 #include "runtime/metrics/metrics_file.h"
@@ -56,13 +57,15 @@ class Feed {
 class Run {
  public:
   Run(const Job& job, const TrainOptions& options, Engine& engine, Loader& loader,
-      MetricsFile& metrics, Profile& profile, Display& display, Interrupt& interrupt)
+      MetricsFile& metrics, Profile& profile, const ModelFiles& files, Display& display,
+      Interrupt& interrupt)
       : job_(job),
         options_(options),
         engine_(engine),
         loader_(loader),
         metrics_(metrics),
         profile_(profile),
+        files_(files),
         display_(display),
         interrupt_(interrupt),
         feed_(job.plans.train),
@@ -93,7 +96,7 @@ class Run {
                     : status                                    ? End::done
                     : status.error().front().code == kNotFinite ? End::not_finite
                                                                 : End::failed;
-    Ending ending = end_run(job_, engine_, how, summary_.steps);
+    Ending ending = end_run(job_, engine_, files_, how, summary_.steps);
     if (!status) {
       if (!job_.config.checkpoint.last_save_path.empty()) {
         status.error().back().note(ending.said);
@@ -233,6 +236,7 @@ class Run {
   Loader& loader_;
   MetricsFile& metrics_;
   Profile& profile_;
+  const ModelFiles& files_;  // beside the weights that are saved
   Display& display_;
   Interrupt& interrupt_;
   Feed feed_;
@@ -281,6 +285,10 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
   PIPER_ASSIGN(MetricsFile metrics,
                MetricsFile::open(config.metrics.file, config.where("metrics.file")));
   PIPER_ASSIGN(Profile profile, Profile::open(job, options.save_costs));
+  ModelFiles files;
+  if (!config.checkpoint.last_save_path.empty()) {
+    PIPER_ASSIGN(files, read_model_files(config));
+  }
   Loader loader(job.model, std::move(rows), config.training.global_batch_size,
                 config.training.seed);
   PIPER_ASSIGN(const std::unique_ptr<Engine> engine, create(job));
@@ -289,7 +297,7 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
   Display display(stdout, options.progress && is_terminal(stderr) ? stderr : nullptr);
   display.line(loader.source().describe());
   Interrupt interrupt([&] { engine->cancel("interrupted"); });
-  auto summary = Run(job, options, *engine, loader, metrics, profile, display, interrupt).go();
+  auto summary = Run(job, options, *engine, loader, metrics, profile, files, display, interrupt).go();
   if (Status flushed = metrics.flush(); summary && !flushed) {
     return fail(std::move(flushed).error());
   }

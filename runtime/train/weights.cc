@@ -43,8 +43,9 @@ Status load_initial_weights(const Job& job, Engine& engine, Reference* reference
   return {};
 }
 
-Status save_last_weights(const Job& job, const Engine& engine, const std::string& folder) {
-  return save_hf(folder, job.config, job.model,
+Status save_last_weights(const Job& job, const Engine& engine, const ModelFiles& files,
+                         const std::string& folder) {
+  return save_hf(folder, job.config, job.model, files,
                  gather(job, engine, [&](std::uint32_t rank, ParameterId id) {
                    return engine.master(rank, id);
                  }));

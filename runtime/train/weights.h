@@ -5,6 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/runtime_interface.h"
+#include "runtime/checkpoint/model_folder.h"
 #include "runtime/exec/engine.h"
 #include "runtime/train/reference.h"
 
@@ -14,8 +15,10 @@ namespace piper {
 // `reference` where there is one; nothing where the job loads none.
 Status load_initial_weights(const Job& job, Engine& engine, Reference* reference = nullptr);
 
-// Writes the weights to `folder`, in the format of [checkpoint] last_save_path.
-Status save_last_weights(const Job& job, const Engine& engine, const std::string& folder);
+// Writes the weights to `folder`, in the format of [checkpoint] last_save_path, with `files` as they
+// were at the start.
+Status save_last_weights(const Job& job, const Engine& engine, const ModelFiles& files,
+                         const std::string& folder);
 
 // Writes the reduced, unclipped gradients of the last training step under their parameters' names.
 // Frozen parameters have none.

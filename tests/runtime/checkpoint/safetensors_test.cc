@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/checkpoint/check_weights.h"
 #include "runtime/checkpoint/hf.h"
 #include "runtime/model/build.h"
 
@@ -249,14 +250,14 @@ TEST_F(Safetensors, KeepsTheOldFileWhereTheNewOneCannotBeWritten) {
   EXPECT_EQ(saved.error()[0].code, "checkpoint.write");
 }
 
-TEST_F(Safetensors, AreCheckedBeforeARunByHeadersAlone) {
+TEST_F(Safetensors, AreCheckedBeforeARun) {
   ASSERT_TRUE(save_weights(path(), {{"w", at::ones({4, 1})}}));
   Config config;
   config.checkpoint.initial_load_in_hf = true;
   config.checkpoint.initial_load_path = folder_.string();
 
-  EXPECT_EQ(check_weights(config, model()).error()[0].code, "checkpoint.shape");
-  EXPECT_TRUE(check_weights(config, model({4, 1})));
+  EXPECT_EQ(check_weights(config, model(), true).error()[0].code, "checkpoint.shape");
+  EXPECT_TRUE(check_weights(config, model({4, 1}), true));
 }
 
 TEST_F(Safetensors, AreRefusedWhereTheJobNamesThemIfTheyAreNotThere) {
@@ -266,7 +267,7 @@ TEST_F(Safetensors, AreRefusedWhereTheJobNamesThemIfTheyAreNotThere) {
   config.locations["checkpoint.initial_load_path"] = {"job.toml", 7, 1};
 
   EXPECT_EQ(
-      to_string(check_weights(config, model()).error()),
+      to_string(check_weights(config, model(), true).error()),
       "job.toml:7:1: error: expected a .safetensors file or a folder with one, got 'nowhere', "
       "which is not there [checkpoint.initial_load_path]");
 }
@@ -279,7 +280,7 @@ TEST_F(Safetensors, OfATiedModelAreWrittenOnceAndLoadAgain) {
   ASSERT_TRUE(live) << to_string(live.error());
   const auto weights = load_weights(config.model.hf_assets_path, live->graph);
 
-  ASSERT_TRUE(save_hf(path("saved"), config, live->graph, *weights));
+  ASSERT_TRUE(save_hf(path("saved"), config, live->graph, *read_model_files(config), *weights));
 
   const auto saved = load_tensors(path("saved"));
   EXPECT_EQ(saved->size(), live->graph.parameters.size());

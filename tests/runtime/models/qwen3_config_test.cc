@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 namespace piper {
 namespace {
 
@@ -23,24 +20,6 @@ std::string mistake(const Config& config) {
   EXPECT_EQ(resolved.error().size(), 1u) << to_string(resolved.error());
   return resolved.error()[0].code + ": " + resolved.error()[0].message;
 }
-
-class ConfigJson : public testing::Test {
- protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  Config with(const std::string& text) const {
-    std::ofstream(folder_ / "config.json") << text;
-    Config config;
-    config.model.hf_assets_path = folder_.string();
-    return config;
-  }
-
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() /
-      ("piper_config_json_" +
-       std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-};
 
 // Hugging Face gives 751,632,384 for 0.6b where it counts the tied embedding twice: 596,049,920 +
 // 151,936 * 1024.
@@ -120,87 +99,6 @@ TEST(Qwen3Config, ReportsEveryBrokenRule) {
   config.model.layers = -1;
   config.model.norm_eps = -1;
   EXPECT_EQ(resolve_qwen3(config).error().size(), 2u);
-}
-
-TEST_F(ConfigJson, GivesTheSizes) {
-  Config config;
-  config.model.hf_assets_path = PIPER_SOURCE_DIR "/tests/data/oracles/qwen3_tied";
-  config.training.dataset = Dataset::jsonl;
-
-  const Qwen3Config resolved = *resolve_qwen3(config);
-
-  EXPECT_EQ(resolved, (Qwen3Config{.layers = 4,
-                                   .dim = 48,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .head_dim = 16,
-                                   .ffn = 96,
-                                   .vocab = 256,
-                                   .tied = true,
-                                   .rope_theta = 1e6,
-                                   .norm_eps = 1e-6,
-                                   .init_deviation = 0.05,
-                                   .hugging_face_float64 = true}));
-}
-
-TEST_F(ConfigJson, IsReadBackAsItIsWritten) {
-  Qwen3Config written = *resolve_qwen3(with_flavor("debug"));
-
-  const Config config = with(qwen3_config_json(written, DType::float32, ""));
-
-  written.hugging_face_float64 = true;
-  EXPECT_EQ(*resolve_qwen3(config), written);
-}
-
-TEST_F(ConfigJson, KeepsFieldsThatAreNotOurs) {
-  const std::string text = qwen3_config_json(*resolve_qwen3(with_flavor("debug")), DType::bfloat16,
-                                             R"({"bos_token_id": 151643, "vocab_size": 1})");
-  EXPECT_NE(text.find("\"bos_token_id\": 151643"), std::string::npos);
-  EXPECT_NE(text.find("\"vocab_size\": 257"), std::string::npos);
-  EXPECT_NE(text.find("\"torch_dtype\": \"bfloat16\""), std::string::npos);
-}
-
-TEST_F(ConfigJson, IsRefusedWhereTheFolderHasNone) {
-  Config config;
-  config.model.hf_assets_path = "nowhere";
-  EXPECT_EQ(mistake(config),
-            "model.hf_assets_path: expected a folder with a config.json, got 'nowhere'");
-}
-
-TEST_F(ConfigJson, IsRefusedWithLineAndColumnWhereItIsNoJson) {
-  const Expected<Qwen3Config> resolved =
-      resolve_qwen3(with("{\n  \"hidden_size\": 48,\n  oops\n}"));
-
-  ASSERT_FALSE(resolved);
-  EXPECT_EQ(resolved.error()[0].where.line, 3u);
-  EXPECT_EQ(resolved.error()[0].where.column, 3u);
-  EXPECT_EQ(resolved.error()[0].message, "not JSON");
-}
-
-TEST_F(ConfigJson, IsRefusedWithEveryFieldThatIsMissingOfAnotherTypeOrNotSupported) {
-  const Expected<Qwen3Config> resolved = resolve_qwen3(with(R"({
-      "model_type": "qwen3_moe", "hidden_size": "48", "num_hidden_layers": 4,
-      "num_attention_heads": 4, "intermediate_size": 96, "rope_scaling": {"type": "yarn"}})"));
-
-  ASSERT_FALSE(resolved);
-  std::vector<std::string> messages;
-  for (const Diagnostic& diagnostic : resolved.error()) {
-    messages.push_back(diagnostic.message);
-  }
-  EXPECT_EQ(messages, (std::vector<std::string>{
-                          R"('model_type': expected "qwen3", got "qwen3_moe")",
-                          R"('rope_scaling': expected null, got {"type":"yarn"})",
-                          "'vocab_size' is missing",
-                          R"('hidden_size': expected an integer, got "48")",
-                      }));
-}
-
-TEST_F(ConfigJson, MayHaveItsThetaInRopeParameters) {
-  const Config config =
-      with(R"({"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
-      "intermediate_size": 96, "vocab_size": 300,
-      "rope_parameters": {"rope_type": "default", "rope_theta": 5000}})");
-  EXPECT_EQ(resolve_qwen3(config)->rope_theta, 5000);
 }
 
 }  // namespace
