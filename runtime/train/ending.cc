@@ -58,7 +58,7 @@ Ending save_somewhere(const Job& job, const Engine& engine, const ModelFiles& fi
 
 }  // namespace
 
-Ending end_run(const Job& job, const Engine& engine, const ModelFiles& files, End end,
+Ending end_run(const Job& job, Engine& engine, const ModelFiles& files, End end,
                std::int64_t steps) {
   const auto not_saved = [](const std::string& why) {
     return Ending{{}, "the weights were not saved: " + why, {}};

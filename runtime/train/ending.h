@@ -27,7 +27,7 @@ struct Ending {
 // Saves the weights, where [checkpoint] last_save_path says so and they are those of one whole step
 // of at least `steps` = 1. Where the folder cannot be written, a new one beside it is tried:
 // FOLDER.retry, FOLDER.retry-2 and so on. `files` are put beside them. Nothing is thrown.
-Ending end_run(const Job& job, const Engine& engine, const ModelFiles& files, End end,
+Ending end_run(const Job& job, Engine& engine, const ModelFiles& files, End end,
                std::int64_t steps);
 
 }  // namespace piper

@@ -297,7 +297,8 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
   Display display(stdout, options.progress && is_terminal(stderr) ? stderr : nullptr);
   display.line(loader.source().describe());
   Interrupt interrupt([&] { engine->cancel("interrupted"); });
-  auto summary = Run(job, options, *engine, loader, metrics, profile, files, display, interrupt).go();
+  auto summary =
+      Run(job, options, *engine, loader, metrics, profile, files, display, interrupt).go();
   if (Status flushed = metrics.flush(); summary && !flushed) {
     return fail(std::move(flushed).error());
   }

@@ -15,8 +15,8 @@ namespace piper {
 // `reference` where there is one; nothing where the job loads none.
 Status load_initial_weights(const Job& job, Engine& engine, Reference* reference = nullptr);
 
-// Writes the weights to `folder`, in the format of [checkpoint] last_save_path, with `files` as they
-// were at the start.
+// Writes the weights to `folder`, in the format of [checkpoint] last_save_path, with `files` as
+// they were at the start.
 Status save_last_weights(const Job& job, const Engine& engine, const ModelFiles& files,
                          const std::string& folder);
 
