@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 
+#include "core/base/cache_folder.h"
 #include "core/base/output_file.h"
 
 namespace piper {
@@ -16,23 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "piper-graph-cache 1 ";
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// Relative values are ignored, as XDG's rules want it.
-fs::path cache_folder() {
-  for (const char* name : {"PIPER_CACHE", "XDG_CACHE_HOME", "HOME"}) {
-    const fs::path value = environment(name);
-    if (value.is_absolute()) {
-      const bool own = std::string_view(name) == "PIPER_CACHE";
-      return own ? value : (std::string_view(name) == "HOME" ? value / ".cache" : value) / "piper";
-    }
-  }
-  return {};
-}
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
