@@ -234,7 +234,7 @@ std::vector<Key> make_schema() {
                                                        {"jsonl", Dataset::jsonl}},
           "`text`: files of bytes; `jsonl`: lines of `{\"tokens\": [...], \"labels\": [...]}`"),
       key("training.dataset_path", PIPER_MEMBER(training.dataset_path),
-          "files, folders or globs, relative to the working directory"),
+          "files, folders or globs (`**`: any depth), relative to the working directory"),
       key("training.seq_len", PIPER_MEMBER(training.seq_len), "tokens a row", size_up_to(1 << 24)),
       key("training.global_batch_size", PIPER_MEMBER(training.global_batch_size),
           "rows (sequences) a step, over all ranks", size_up_to(1 << 24)),
@@ -289,7 +289,7 @@ std::vector<Key> make_schema() {
       key("validation.steps", PIPER_MEMBER(validation.steps),
           "global batches of one held-out loss; 0 = the whole held-out part", at_least(0)),
       key("validation.fraction", PIPER_MEMBER(validation.fraction),
-          "share of the documents that is held out", below_one()),
+          "share of the tokens that is held out", below_one()),
 
       key("checkpoint.initial_load_path", PIPER_MEMBER(checkpoint.initial_load_path),
           "a folder with weights to start from; not given: `model.hf_assets_path`"),
