@@ -1,11 +1,14 @@
 // The runtime's side of the door: core/runtime_interface.h.
 #include "core/runtime_interface.h"
 
+#include <cstdio>
+
 #include "runtime/checkpoint/check_weights.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/check_data.h"
 #include "runtime/data/files.h"
 #include "runtime/exec/check_plan.h"
 #include "runtime/guarded.h"
+#include "runtime/metrics/display.h"
 #include "runtime/model/build.h"
 #include "runtime/train/train.h"
 #include "runtime/train/verify.h"
@@ -25,6 +28,14 @@ Status check_files(const Config& config, const CheckOptions& options) {
   return check_outputs(options.outputs, inputs);
 }
 
+Expected<DataReport> look_at_data(const Job& job, const CheckOptions& options) {
+  const bool shown = options.outputs.progress && is_terminal(stderr);
+  Display display(stdout, shown ? stderr : nullptr);
+  return check_data(job.config, job.model,
+                    {.whole = options.whole_data,
+                     .progress = [&](const std::string& text) { display.progress(text); }});
+}
+
 class TorchRuntime final : public Runtime {
  public:
   Expected<ModelGraph> capture(const Config& config) override {
@@ -37,8 +48,13 @@ class TorchRuntime final : public Runtime {
   Expected<CheckReport> check(const Job& job, const CheckOptions& options) override {
     return guarded([&]() -> Expected<CheckReport> {
       PIPER_TRY(check_files(job.config, options));
-      PIPER_TRY(check_data(job.config, job.model));
-      return check_weights(job.config, job.model, options.whole_data);
+      PIPER_ASSIGN(DataReport data, look_at_data(job, options));
+      PIPER_ASSIGN(CheckReport report, check_weights(job.config, job.model, options.whole_data));
+      report.remarks.insert(report.remarks.begin(), data.remarks.begin(), data.remarks.end());
+      if (!options.whole_data) {
+        report.lines.push_back(std::move(data.looked_at));
+      }
+      return report;
     });
   }
 

@@ -4,24 +4,6 @@
 #include "runtime/data/text.h"
 
 namespace piper {
-namespace {
-
-constexpr std::uint64_t kCheckedBytes = 32 << 20;  // of JSON, at check: about a third of a second
-
-Status check_rows(const Config& config, std::int64_t rows) {
-  if (rows < config.training.global_batch_size) {
-    return fail(error("data.too_few_rows",
-                      "the data to train on has " + std::to_string(rows) +
-                          (rows == 1 ? " row" : " rows") +
-                          " of seq_len = " + std::to_string(config.training.seq_len) +
-                          ", expected at least global_batch_size = " +
-                          std::to_string(config.training.global_batch_size),
-                      config.where("training.dataset_path")));
-  }
-  return {};
-}
-
-}  // namespace
 
 std::int64_t Field::elements() const {
   std::int64_t product = 1;
@@ -67,27 +49,21 @@ Expected<std::unique_ptr<RowSource>> load_dataset(const Config& config, const Mo
   PIPER_ASSIGN(std::unique_ptr<RowSource> source, config.training.dataset == Dataset::text
                                                       ? load_text(config, model)
                                                       : load_jsonl(config, model));
-  PIPER_TRY(check_rows(config, source->rows(Part::training)));
+  PIPER_TRY(enough_rows(config, source->rows(Part::training)));
   return source;
 }
 
-Status check_data(const Config& config, const ModelGraph& model) {
-  if (config.training.dataset == Dataset::text) {
-    PIPER_ASSIGN(const TextLayout layout, lay_out_text(config, model));
-    return check_rows(config, layout.rows[static_cast<int>(Part::training)]);
+Status enough_rows(const Config& config, std::int64_t rows) {
+  if (rows < config.training.global_batch_size) {
+    return fail(error("data.too_few_rows",
+                      "the data to train on has " + std::to_string(rows) +
+                          (rows == 1 ? " row" : " rows") +
+                          " of seq_len = " + std::to_string(config.training.seq_len) +
+                          ", expected at least global_batch_size = " +
+                          std::to_string(config.training.global_batch_size),
+                      config.where("training.dataset_path")));
   }
-  const Location where = config.where("training.dataset_path");
-  PIPER_ASSIGN(const std::vector<SourceFile> files,
-               find_files(config.training.dataset_path, where));
-  std::uint64_t bytes = 0;
-  for (const SourceFile& file : files) {
-    bytes += file.bytes;
-  }
-  PIPER_ASSIGN(const std::unique_ptr<RowSource> source, load_jsonl(config, model, kCheckedBytes));
-  if (bytes > kCheckedBytes) {
-    return {};  // the rest is checked when the job loads it
-  }
-  return check_rows(config, source->rows(Part::training));
+  return {};
 }
 
 }  // namespace piper

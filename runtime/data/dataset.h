@@ -48,8 +48,12 @@ class RowSource {
 
   virtual std::int64_t rows(Part part) const = 0;
   // Writes `field` of a row, in the field's dtype, to `to`, which has room for field.bytes(). Any
-  // thread.
-  virtual void read(Part part, std::int64_t row, const Field& field, std::byte* to) const = 0;
+  // thread. Errors name the file: it is no longer the one that the data set was opened with.
+  virtual Status read(Part part, std::int64_t row, const Field& field, std::byte* to) const = 0;
+  // How many of a row's labels are counted.
+  virtual std::int64_t counted_labels(Part part, std::int64_t row) const = 0;
+  // The file that a row is in or begins in, and its line where a line is a row.
+  virtual Location place_of(Part part, std::int64_t row) const = 0;
   // One line for the log: files, rows, what is held out.
   virtual std::string describe() const = 0;
 };
@@ -57,7 +61,7 @@ class RowSource {
 // Opens the job's data set, and checks all of it. Errors have codes data.*.
 Expected<std::unique_ptr<RowSource>> load_dataset(const Config& config, const ModelGraph& model);
 
-// Finds what is wrong with the job's data without loading more than some tens of megabytes.
-Status check_data(const Config& config, const ModelGraph& model);
+// data.too_few_rows where `rows` to train on are less than a step needs.
+Status enough_rows(const Config& config, std::int64_t rows);
 
 }  // namespace piper

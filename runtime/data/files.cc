@@ -1,8 +1,5 @@
 #include "runtime/data/files.h"
 
-#include <fcntl.h>
-#include <glob.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,16 +7,14 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
-#include <utility>
+
+#include "runtime/data/glob.h"
 
 namespace piper {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kMapFrom = 1 << 20;  // smaller files are read: a process has few mappings
 
 bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
@@ -61,25 +56,22 @@ Status collect(const fs::path& path, const Location& where, std::vector<std::str
   return {};  // a device, socket or pipe: not data
 }
 
-std::vector<std::string> expand(const std::string& pattern) {
-  glob_t matches{};
-  std::vector<std::string> paths;
-  if (glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches) == 0) {
-    paths.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
-  }
-  globfree(&matches);
-  return paths;
-}
-
 Expected<SourceFile> measure(const std::string& path, const Location& where) {
   struct stat status {};
   if (access(path.c_str(), R_OK) != 0 || stat(path.c_str(), &status) != 0) {
     return fail(error("data.unreadable", path + ": " + std::strerror(errno), where));
   }
-  return SourceFile{path, static_cast<std::uint64_t>(status.st_size)};
+  return SourceFile(path, status);
 }
 
 }  // namespace
+
+SourceFile::SourceFile(std::string at, const struct stat& status)
+    : path(std::move(at)),
+      bytes(static_cast<std::uint64_t>(status.st_size)),
+      time(status.st_mtim.tv_sec * std::int64_t{1000000000} + status.st_mtim.tv_nsec),
+      device(status.st_dev),
+      inode(status.st_ino) {}
 
 Expected<std::vector<SourceFile>> find_files(const std::vector<std::string>& entries,
                                              const Location& where) {
@@ -90,12 +82,11 @@ Expected<std::vector<SourceFile>> find_files(const std::vector<std::string>& ent
   std::vector<std::string> paths;
   for (const std::string& entry : entries) {
     std::error_code failure;
-    const bool is_pattern = entry.find_first_of("*?[") != std::string::npos;
-    if (!is_pattern || fs::exists(entry, failure)) {
+    if (!is_glob(entry) || fs::exists(entry, failure)) {
       PIPER_TRY(collect(entry, where, paths));
       continue;
     }
-    const std::vector<std::string> matches = expand(entry);
+    PIPER_ASSIGN(const std::vector<std::string> matches, expand_glob(entry, where));
     if (matches.empty()) {
       return fail(error("data.no_files", "no file matches '" + entry + "'", where));
     }
@@ -119,49 +110,6 @@ Expected<std::vector<SourceFile>> find_files(const std::vector<std::string>& ent
     files.push_back(std::move(file));
   }
   return files;
-}
-
-Expected<FileBytes> FileBytes::open(const SourceFile& file, const Location& where) {
-  FileBytes bytes;
-  if (file.bytes < kMapFrom) {
-    bytes.read_.resize(file.bytes);
-    std::ifstream stream(file.path, std::ios::binary);
-    stream.read(bytes.read_.data(), static_cast<std::streamsize>(file.bytes));
-    if (stream.gcount() != static_cast<std::streamsize>(file.bytes)) {
-      return fail(error("data.unreadable",
-                        file.path + ": expected " + std::to_string(file.bytes) + " bytes, read " +
-                            std::to_string(stream.gcount()),
-                        where));
-    }
-    return bytes;
-  }
-  const int descriptor = ::open(file.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return fail(error("data.unreadable", file.path + ": " + std::strerror(errno), where));
-  }
-  void* start = mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  const int failure = errno;
-  close(descriptor);
-  if (start == MAP_FAILED) {
-    return fail(error("data.unreadable", file.path + ": " + std::strerror(failure), where));
-  }
-  bytes.mapped_ = {static_cast<const char*>(start), file.bytes};
-  return bytes;
-}
-
-FileBytes::FileBytes(FileBytes&& other) noexcept
-    : read_(std::move(other.read_)), mapped_(std::exchange(other.mapped_, {})) {}
-
-FileBytes& FileBytes::operator=(FileBytes&& other) noexcept {
-  std::swap(read_, other.read_);
-  std::swap(mapped_, other.mapped_);
-  return *this;
-}
-
-FileBytes::~FileBytes() {
-  if (!mapped_.empty()) {
-    munmap(const_cast<char*>(mapped_.data()), mapped_.size());
-  }
 }
 
 }  // namespace piper

@@ -17,8 +17,8 @@ Loader::Loader(const ModelGraph& model, std::unique_ptr<RowSource> source, std::
       global_rows_(global_rows),
       sequence_(source_->rows(Part::training), seed) {}
 
-Batch Loader::gather(Part part, const std::vector<Place>& rows,
-                     const std::vector<ValueId>& inputs) const {
+Expected<Batch> Loader::gather(Part part, const std::vector<Place>& rows,
+                               const std::vector<ValueId>& inputs) const {
   Batch batch;
   for (const Field& field : fields_) {
     if (std::find(inputs.begin(), inputs.end(), field.value) == inputs.end()) {
@@ -29,7 +29,7 @@ Batch Loader::gather(Part part, const std::vector<Place>& rows,
     at::Tensor tensor = at::empty(shape, to_torch(field.dtype));
     auto* to = static_cast<std::byte*>(tensor.mutable_data_ptr());
     for (const Place& place : rows) {
-      source_->read(part, place.row, field, to);
+      PIPER_TRY(source_->read(part, place.row, field, to));
       if (field.labels && !place.counted) {
         std::fill_n(reinterpret_cast<std::int64_t*>(to), field.elements(), kIgnoredLabel);
       }
@@ -40,12 +40,17 @@ Batch Loader::gather(Part part, const std::vector<Place>& rows,
   return batch;
 }
 
-Batch Loader::training(std::int64_t step, Rows block, const std::vector<ValueId>& inputs) {
+Expected<Batch> Loader::training(std::int64_t step, Rows block,
+                                 const std::vector<ValueId>& inputs) {
   std::vector<Place> rows;
   for (std::int64_t i = 0; i < block.count; ++i) {
     rows.push_back({sequence_.at((step - 1) * global_rows_ + block.begin + i), true});
   }
   return gather(Part::training, rows, inputs);
+}
+
+Location Loader::place_of(std::int64_t step) {
+  return source_->place_of(Part::training, sequence_.at((step - 1) * global_rows_));
 }
 
 std::int64_t Loader::evaluation_batches() const {
@@ -62,21 +67,15 @@ std::vector<Loader::Place> Loader::evaluation_rows(std::int64_t batch, Rows bloc
   return rows;
 }
 
-Batch Loader::evaluation(std::int64_t batch, Rows block, const std::vector<ValueId>& inputs) const {
+Expected<Batch> Loader::evaluation(std::int64_t batch, Rows block,
+                                   const std::vector<ValueId>& inputs) const {
   return gather(Part::held_out, evaluation_rows(batch, block), inputs);
 }
 
 std::int64_t Loader::evaluation_tokens(std::int64_t batch) const {
-  const auto labels =
-      std::find_if(fields_.begin(), fields_.end(), [](const Field& f) { return f.labels; });
-  std::vector<std::int64_t> row(static_cast<std::size_t>(labels->elements()));
   std::int64_t counted = 0;
   for (const Place& place : evaluation_rows(batch, {0, global_rows_})) {
-    if (place.counted) {
-      source_->read(Part::held_out, place.row, *labels, reinterpret_cast<std::byte*>(row.data()));
-      counted += std::count_if(row.begin(), row.end(),
-                               [](std::int64_t label) { return label != kIgnoredLabel; });
-    }
+    counted += place.counted ? source_->counted_labels(Part::held_out, place.row) : 0;
   }
   return counted;
 }

@@ -22,12 +22,15 @@ class Loader {
 
   // Rows block.begin .. of the global batch of a step (from 1), as [block.count, ...] tensors;
   // `inputs` alone.
-  Batch training(std::int64_t step, Rows block, const std::vector<ValueId>& inputs);
+  Expected<Batch> training(std::int64_t step, Rows block, const std::vector<ValueId>& inputs);
+  // Where the first row of the global batch of a step is.
+  Location place_of(std::int64_t step);
 
   // Evaluation passes once over the held-out rows, in order. The last batch is filled up with rows
   // whose labels are not counted, so every held-out row counts once.
   std::int64_t evaluation_batches() const;
-  Batch evaluation(std::int64_t batch, Rows block, const std::vector<ValueId>& inputs) const;
+  Expected<Batch> evaluation(std::int64_t batch, Rows block,
+                             const std::vector<ValueId>& inputs) const;
   // Counted labels of an evaluation batch; a batch without any has no loss.
   std::int64_t evaluation_tokens(std::int64_t batch) const;
 
@@ -39,7 +42,8 @@ class Loader {
     std::int64_t row = 0;
     bool counted = true;
   };
-  Batch gather(Part part, const std::vector<Place>& rows, const std::vector<ValueId>& inputs) const;
+  Expected<Batch> gather(Part part, const std::vector<Place>& rows,
+                         const std::vector<ValueId>& inputs) const;
   std::vector<Place> evaluation_rows(std::int64_t batch, Rows block) const;
 
   std::vector<Field> fields_;

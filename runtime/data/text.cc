@@ -1,9 +1,10 @@
 #include "runtime/data/text.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <filesystem>
+
+#include "runtime/data/data_file.h"
+#include "runtime/data/held_out.h"
 
 namespace piper {
 namespace {
@@ -20,101 +21,85 @@ std::uint64_t hash_of_name(const std::string& path) {
   return hash ^ (hash >> 31);
 }
 
-// By file: true where it is held out.
-std::vector<bool> choose_held_out(const std::vector<SourceFile>& files, double fraction) {
-  std::vector<bool> held_out(files.size(), false);
-  if (files.size() < 2 || fraction <= 0) {
-    return held_out;
-  }
-  const auto count =
-      std::clamp<std::int64_t>(std::llround(static_cast<double>(files.size()) * fraction), 1,
-                               static_cast<std::int64_t>(files.size()) - 1);
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    order.emplace_back(hash_of_name(files[i].path), i);
-  }
-  std::sort(order.begin(), order.end());
-  for (std::int64_t i = 0; i < count; ++i) {
-    held_out[order[static_cast<std::size_t>(i)].second] = true;
-  }
-  return held_out;
-}
-
 // The documents of one part as one stream.
 class Stream {
  public:
-  Status open(const std::vector<SourceFile>& files, const Location& where) {
-    for (const SourceFile& file : files) {
-      PIPER_ASSIGN(FileBytes bytes, FileBytes::open(file, where));
+  explicit Stream(std::vector<Extent> extents) : extents_(std::move(extents)) {
+    for (const Extent& extent : extents_) {
       starts_.push_back(size_);
-      size_ += static_cast<std::int64_t>(bytes.text().size()) + 1;
-      documents_.push_back(std::move(bytes));
+      size_ += extent.tokens();
     }
-    return {};
   }
 
+  std::int64_t size() const { return size_; }
+
+  // The number of the extent that holds the token at `position`.
+  std::size_t at(std::int64_t position) const {
+    const auto after = std::upper_bound(starts_.begin(), starts_.end(), position);
+    return static_cast<std::size_t>(after - starts_.begin()) - 1;
+  }
+  const Extent& extent(std::size_t number) const { return extents_[number]; }
+
   // Writes tokens begin .. begin + count - 1; `beyond` for those past the end.
-  void read(std::int64_t begin, std::int64_t count, std::int64_t beyond, std::int64_t* to) const {
-    auto after = std::upper_bound(starts_.begin(), starts_.end(), begin);
-    auto document = static_cast<std::size_t>(after - starts_.begin()) - 1;
-    for (; count > 0 && document < documents_.size(); ++document) {
-      const std::string_view text = documents_[document].text();
-      const std::int64_t offset = begin - starts_[document];
-      const std::int64_t left = static_cast<std::int64_t>(text.size()) - offset;
-      const std::int64_t taken = std::min(left, count);
-      for (std::int64_t i = 0; i < taken; ++i) {
-        *to++ = static_cast<unsigned char>(text[static_cast<std::size_t>(offset + i)]);
+  Status read(const std::vector<DataFile>& files, std::int64_t begin, std::int64_t count,
+              std::int64_t beyond, std::int64_t* to) const {
+    std::string bytes;
+    for (std::size_t i = at(begin); count > 0 && i < extents_.size(); ++i) {
+      const DataFile& file = files[extents_[i].file];
+      const auto end_of_document = static_cast<std::int64_t>(file.source().bytes);
+      const std::int64_t from = extents_[i].begin + begin - starts_[i];
+      const std::int64_t taken = std::min(extents_[i].end - from, count);
+      bytes.resize(static_cast<std::size_t>(std::min(end_of_document - from, taken)));
+      PIPER_TRY(file.read(static_cast<std::uint64_t>(from), bytes.size(), bytes.data()));
+      to = std::transform(bytes.begin(), bytes.end(), to,
+                          [](char c) { return static_cast<unsigned char>(c); });
+      if (from + taken > end_of_document) {
+        *to++ = kEndOfDocument;
       }
       begin += taken;
       count -= taken;
-      if (count > 0) {
-        *to++ = kEndOfDocument;
-        ++begin;
-        --count;
-      }
     }
     std::fill_n(to, count, beyond);
+    return {};
   }
 
  private:
-  std::vector<FileBytes> documents_;
-  std::vector<std::int64_t> starts_;  // of the documents
+  std::vector<Extent> extents_;
+  std::vector<std::int64_t> starts_;  // of the extents
   std::int64_t size_ = 0;
 };
 
 class TextDataset final : public RowSource {
  public:
-  TextDataset(TextLayout layout, std::int64_t seq_len)
-      : layout_(std::move(layout)), seq_len_(seq_len) {}
-
-  Status open(const Location& where) {
-    for (int part = 0; part < 2; ++part) {
-      PIPER_TRY(streams_[part].open(layout_.files[part], where));
-    }
-    return {};
-  }
+  TextDataset(TextLayout layout, std::vector<DataFile> files, std::int64_t seq_len)
+      : layout_(std::move(layout)),
+        files_(std::move(files)),
+        seq_len_(seq_len),
+        streams_{Stream(layout_.extents[0]), Stream(layout_.extents[1])} {}
 
   std::int64_t rows(Part part) const override { return layout_.rows[static_cast<int>(part)]; }
 
-  void read(Part part, std::int64_t row, const Field& field, std::byte* to) const override {
-    std::int64_t* tokens = reinterpret_cast<std::int64_t*>(to);
-    const std::int64_t begin = row * seq_len_ + (field.labels ? 1 : 0);
-    streams_[static_cast<int>(part)].read(begin, seq_len_,
-                                          field.labels ? kIgnoredLabel : kEndOfDocument, tokens);
+  Status read(Part part, std::int64_t row, const Field& field, std::byte* to) const override {
+    return streams_[static_cast<int>(part)].read(
+        files_, row * seq_len_ + (field.labels ? 1 : 0), seq_len_,
+        field.labels ? kIgnoredLabel : kEndOfDocument, reinterpret_cast<std::int64_t*>(to));
   }
 
-  std::string describe() const override {
-    const auto part = [&](Part p) {
-      const std::size_t documents = layout_.files[static_cast<int>(p)].size();
-      return std::to_string(documents) + (documents == 1 ? " document, " : " documents, ") +
-             std::to_string(layout_.tokens(p)) + " tokens, " + std::to_string(rows(p)) + " rows";
-    };
-    return "text: " + part(Part::training) +
-           "; held out: " + (rows(Part::held_out) > 0 ? part(Part::held_out) : "nothing");
+  std::int64_t counted_labels(Part part, std::int64_t row) const override {
+    return std::clamp<std::int64_t>(streams_[static_cast<int>(part)].size() - row * seq_len_ - 1, 0,
+                                    seq_len_);
   }
+
+  Location place_of(Part part, std::int64_t row) const override {
+    const Stream& stream = streams_[static_cast<int>(part)];
+    return {layout_.files[stream.extent(stream.at(row * seq_len_)).file].path, 0, 0};
+  }
+
+  std::string describe() const override { return layout_.describe(); }
 
  private:
   TextLayout layout_;
+  std::vector<DataFile> files_;
   std::int64_t seq_len_;
   Stream streams_[2];  // by Part
 };
@@ -153,30 +138,66 @@ Status check_inputs(const Config& config, const ModelGraph& model) {
 
 std::int64_t TextLayout::tokens(Part part) const {
   std::int64_t sum = 0;
-  for (const SourceFile& file : files[static_cast<int>(part)]) {
-    sum += static_cast<std::int64_t>(file.bytes) + 1;
+  for (const Extent& extent : extents[static_cast<int>(part)]) {
+    sum += extent.tokens();
   }
   return sum;
+}
+
+std::string TextLayout::describe() const {
+  std::int64_t documents[2] = {0, 0};  // that begin in the part
+  std::string tail;
+  for (int part = 0; part < 2; ++part) {
+    for (const Extent& extent : extents[part]) {
+      documents[part] += extent.begin == 0 ? 1 : 0;
+      if (extent.begin > 0) {
+        tail = "the tail of " + std::filesystem::path(files[extent.file].path).filename().string();
+      }
+    }
+  }
+  const auto sizes = [&](Part part) {
+    return std::to_string(tokens(part)) + " tokens, " +
+           std::to_string(rows[static_cast<int>(part)]) + " rows";
+  };
+  const auto counted = [](std::int64_t count) {
+    return std::to_string(count) + (count == 1 ? " document" : " documents");
+  };
+  std::string held_out = documents[1] > 0 ? counted(documents[1]) : "";
+  if (!tail.empty()) {
+    held_out += (held_out.empty() ? "" : " and ") + tail;
+  }
+  return "text: " + counted(documents[0]) + ", " + sizes(Part::training) +
+         "; held out: " + (held_out.empty() ? "nothing" : held_out + ", " + sizes(Part::held_out));
 }
 
 Expected<TextLayout> lay_out_text(const Config& config, const ModelGraph& model) {
   PIPER_TRY(check_inputs(config, model));
   const Location where = config.where("training.dataset_path");
-  PIPER_ASSIGN(std::vector<SourceFile> files, find_files(config.training.dataset_path, where));
-  std::erase_if(files, [](const SourceFile& file) { return file.bytes == 0; });
-
-  const std::vector<bool> held_out = choose_held_out(files, config.validation.fraction);
   TextLayout layout;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    layout.files[held_out[i] ? 1 : 0].push_back(files[i]);
+  PIPER_ASSIGN(layout.files, find_files(config.training.dataset_path, where));
+  std::erase_if(layout.files, [](const SourceFile& file) { return file.bytes == 0; });
+
+  std::vector<Document> documents;
+  for (const SourceFile& file : layout.files) {
+    documents.push_back({hash_of_name(file.path), static_cast<std::int64_t>(file.bytes) + 1});
   }
   const std::int64_t seq_len = config.training.seq_len;
+  const Division division = divide(documents, config.validation.fraction, seq_len);
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (division.tail == 0 || division.cut != i) {
+      layout.extents[division.held_out[i] ? 1 : 0].push_back({i, 0, documents[i].tokens});
+    }
+  }
+  if (division.tail > 0) {
+    const std::int64_t end = documents[division.cut].tokens;
+    layout.extents[0].push_back({division.cut, 0, end - division.tail});
+    layout.extents[1].push_back({division.cut, end - division.tail, end});
+  }
+
   const std::int64_t tokens = layout.tokens(Part::training);
   layout.rows[0] = std::max<std::int64_t>((tokens - 1) / seq_len, 0);
-  layout.rows[1] = (layout.tokens(Part::held_out) - 1 + seq_len - 1) / seq_len;
-  if (layout.files[1].empty()) {
-    layout.rows[1] = 0;
-  }
+  layout.rows[1] =
+      (std::max<std::int64_t>(layout.tokens(Part::held_out) - 1, 0) + seq_len - 1) / seq_len;
   if (layout.rows[0] < 1) {
     return fail(error("data.too_short",
                       "the text to train on has " + std::to_string(tokens) +
@@ -189,9 +210,10 @@ Expected<TextLayout> lay_out_text(const Config& config, const ModelGraph& model)
 
 Expected<std::unique_ptr<RowSource>> load_text(const Config& config, const ModelGraph& model) {
   PIPER_ASSIGN(TextLayout layout, lay_out_text(config, model));
-  auto dataset = std::make_unique<TextDataset>(std::move(layout), config.training.seq_len);
-  PIPER_TRY(dataset->open(config.where("training.dataset_path")));
-  return dataset;
+  PIPER_ASSIGN(std::vector<DataFile> files,
+               open_files(layout.files, config.where("training.dataset_path")));
+  return std::make_unique<TextDataset>(std::move(layout), std::move(files),
+                                       config.training.seq_len);
 }
 
 }  // namespace piper

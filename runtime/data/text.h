@@ -1,9 +1,8 @@
 // Text as bytes: token ids 0 to 255, and an end-of-document token after each file.
 //
-// Held-out documents are whole files. They are chosen by a hash of the file's name, so that neither
-// the seed nor the order of the paths moves a document from one part to the other: of n files the
-// round(n * fraction) with the smallest hash, at least one of two or more, and never all. A single
-// file is not divided: nothing is held out then.
+// A file is a document. What is held out is chosen by runtime/data/held_out.h from the names of the
+// files, without their folders. The document whose tail is held out comes last of the training
+// part, so that nothing follows the place where it is cut.
 //
 // The documents of a part, in order, are one stream of tokens. Row r has the inputs from position r
 // * seq_len on; its labels are the tokens one further. Rows cross documents, and so does attention.
@@ -12,6 +11,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "runtime/data/dataset.h"
 #include "runtime/data/files.h"
@@ -21,12 +22,23 @@ namespace piper {
 inline constexpr std::int64_t kEndOfDocument = 256;
 inline constexpr std::int64_t kTextVocabulary = 257;
 
+// Tokens begin .. end - 1 of a document; its bytes and, as the last, the end of the document.
+struct Extent {
+  std::size_t file = 0;
+  std::int64_t begin = 0, end = 0;
+
+  std::int64_t tokens() const { return end - begin; }
+};
+
 // Sizes alone: how the files of a job are divided, and how many rows that makes.
 struct TextLayout {
-  std::vector<SourceFile> files[2];  // by Part, in order; empty files left out
+  std::vector<SourceFile> files;   // in order; empty files left out
+  std::vector<Extent> extents[2];  // by Part
   std::int64_t rows[2] = {0, 0};
 
   std::int64_t tokens(Part part) const;
+  // `text: 12 documents, 99000 tokens, 773 rows; held out: 1 document, 11359 tokens, 89 rows`.
+  std::string describe() const;
 };
 Expected<TextLayout> lay_out_text(const Config& config, const ModelGraph& model);
 

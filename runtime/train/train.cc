@@ -41,14 +41,27 @@ class Feed {
     }
   }
 
-  Batch training(Loader& loader, std::int64_t step, std::uint32_t rank) const {
-    return loader.training(step, blocks_[rank], inputs_[rank]);
+  // By rank.
+  Expected<std::vector<Batch>> training(Loader& loader, std::int64_t step) const {
+    return each(
+        [&](Rows block, const auto& inputs) { return loader.training(step, block, inputs); });
   }
-  Batch evaluation(const Loader& loader, std::int64_t batch, std::uint32_t rank) const {
-    return loader.evaluation(batch, blocks_[rank], inputs_[rank]);
+  Expected<std::vector<Batch>> evaluation(const Loader& loader, std::int64_t batch) const {
+    return each(
+        [&](Rows block, const auto& inputs) { return loader.evaluation(batch, block, inputs); });
   }
 
  private:
+  template <typename Read>
+  Expected<std::vector<Batch>> each(Read read) const {
+    std::vector<Batch> batches;
+    for (std::size_t rank = 0; rank < blocks_.size(); ++rank) {
+      PIPER_ASSIGN(Batch batch, read(blocks_[rank], inputs_[rank]));
+      batches.push_back(std::move(batch));
+    }
+    return batches;
+  }
+
   std::vector<std::vector<ValueId>> inputs_;  // by rank
   std::vector<Rows> blocks_;
 };
@@ -114,10 +127,11 @@ class Run {
 
   Status one_step(std::int64_t step) {
     const auto start = std::chrono::steady_clock::now();
+    PIPER_ASSIGN(std::vector<Batch> batches, feed_.training(loader_, step));
     StepInput input;
     input.step = updates_ + 1;
     input.lr_factor = lr_factor(job_.config.lr_scheduler, updates_ + 1, job_.config.training.steps);
-    input.batch = [&](std::uint32_t rank) { return feed_.training(loader_, step, rank); };
+    input.batch = [&](std::uint32_t rank) { return std::move(batches[rank]); };
     input.record = profile_.wants(step);
     auto result = engine_.train_step(input);
     if (!result) {
@@ -267,9 +281,10 @@ Expected<HeldOut> evaluate(const Job& job, Loader& loader, Engine& engine,
     if (loader.evaluation_tokens(batch) == 0) {
       continue;
     }
+    PIPER_ASSIGN(std::vector<Batch> rows, feed.evaluation(loader, batch));
     StepInput input;
     input.step = batch + 1;
-    input.batch = [&](std::uint32_t rank) { return feed.evaluation(loader, batch, rank); };
+    input.batch = [&](std::uint32_t rank) { return std::move(rows[rank]); };
     PIPER_ASSIGN(const StepResult result, engine.evaluate_step(input));
     sum += result.loss * static_cast<double>(result.tokens);
     total.tokens += result.tokens;

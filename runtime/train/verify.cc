@@ -216,10 +216,9 @@ void make_uneven(at::Tensor labels) {
   }
 }
 
-}  // namespace
-
-Expected<VerifyReport> verify_parity(const Job& job, const VerifyOptions& options,
-                                     const GlobalBatch& batch) {
+Expected<VerifyReport> verify_steps(
+    const Job& job, const VerifyOptions& options,
+    const std::function<Expected<Batch>(std::int64_t step)>& batch) {
   PIPER_ASSIGN(const std::unique_ptr<Engine> engine, Engine::create(job));
   PIPER_ASSIGN(const std::unique_ptr<Reference> reference, Reference::create(job.config));
   PIPER_TRY(load_initial_weights(job, *engine, reference.get()));
@@ -229,18 +228,28 @@ Expected<VerifyReport> verify_parity(const Job& job, const VerifyOptions& option
   Parity parity(job, *engine, *reference);
   parity.compare_initial();
   for (std::int64_t step = 1; step <= options.steps; ++step) {
-    PIPER_TRY(parity.one_step(step, batch(step)));
+    PIPER_ASSIGN(const Batch global, batch(step));
+    PIPER_TRY(parity.one_step(step, global));
   }
   return parity.report(options.steps);
+}
+
+}  // namespace
+
+Expected<VerifyReport> verify_parity(const Job& job, const VerifyOptions& options,
+                                     const GlobalBatch& batch) {
+  return verify_steps(job, options, batch);
 }
 
 Expected<VerifyReport> verify_parity(const Job& job, const VerifyOptions& options) {
   PIPER_ASSIGN(std::unique_ptr<RowSource> rows, load_dataset(job.config, job.model));
   const std::int64_t global_rows = job.config.training.global_batch_size;
   Loader loader(job.model, std::move(rows), global_rows, job.config.training.seed);
-  return verify_parity(job, options, [&](std::int64_t step) {
-    Batch batch = loader.training(step, {0, global_rows}, loader.all_inputs());
-    make_uneven(batch.at(job.model.labels));
+  return verify_steps(job, options, [&](std::int64_t step) {
+    auto batch = loader.training(step, {0, global_rows}, loader.all_inputs());
+    if (batch) {
+      make_uneven(batch->at(job.model.labels));
+    }
     return batch;
   });
 }

@@ -47,7 +47,7 @@ TEST(HeldOut, IsOneDevicesLossOverAllRowsHoweverUneven) {
     auto again = load_dataset(job->config, job->model);
     ASSERT_TRUE(again.has_value());
     Loader whole(job->model, std::move(*again), 5, 1);
-    const double expected = (*reference)->loss(whole.evaluation(0, {0, 5}, whole.all_inputs()));
+    const double expected = (*reference)->loss(*whole.evaluation(0, {0, 5}, whole.all_inputs()));
     ASSERT_TRUE(held_out.has_value()) << to_string(held_out.error());
     EXPECT_NEAR(held_out->loss, expected, 1e-12);
     EXPECT_EQ(held_out->tokens, whole.evaluation_tokens(0));

@@ -70,28 +70,59 @@ TEST(Files, AnEntryThatNamesNothingIsAnErrorAtItsKey) {
   expect_error(find_files({}, kWhere), "data.no_files", "dataset_path is empty");
 }
 
-TEST(Files, LargeOnesAreMappedAndReadAlike) {
-  const Folder folder;
-  std::string text(3 << 20, 'x');
-  text[2 << 20] = 'y';
-  folder.write("large", text);
-
-  const auto files = find_files({folder.path("large")}, kWhere);
-  ASSERT_TRUE(files.has_value());
-  auto bytes = FileBytes::open(files->front(), kWhere);
-
-  ASSERT_TRUE(bytes.has_value());
-  const FileBytes moved = std::move(*bytes);
-  EXPECT_EQ(moved.text(), text);
+std::vector<std::string> below(const Folder& folder, const std::vector<SourceFile>& files) {
+  std::vector<std::string> names;
+  for (const SourceFile& file : files) {
+    names.push_back(file.path.substr(folder.path().size() + 1));
+  }
+  return names;
 }
 
-TEST(Files, OneThatShrankSinceItWasFoundIsAnError) {
+TEST(Files, TwoStarsAreAnyNumberOfFolders) {
   const Folder folder;
-  folder.write("a", "abc");
+  for (const char* name : {"a.txt", "x/b.txt", "x/y/c.txt", "x/y/c.md", "x/.hidden/d.txt"}) {
+    folder.write(name, "x");
+  }
+  std::filesystem::create_directory_symlink(folder.path(), folder.path("x/y/loop"));
+  const auto found = [&](const std::string& pattern) {
+    const auto files = find_files({folder.path(pattern)}, kWhere);
+    EXPECT_TRUE(files.has_value()) << to_string(files.error());
+    return files ? below(folder, *files) : std::vector<std::string>();
+  };
 
-  const auto bytes = FileBytes::open({folder.path("a"), 5}, kWhere);
+  EXPECT_EQ(found("**/*.txt"), (std::vector<std::string>{"a.txt", "x/b.txt", "x/y/c.txt"}));
+  EXPECT_EQ(found("x/**/c.*"), (std::vector<std::string>{"x/y/c.md", "x/y/c.txt"}));
+  EXPECT_EQ(found("**/y/**/*.txt"), (std::vector<std::string>{"x/y/c.txt"}));
+  EXPECT_EQ(found("?/**"), (std::vector<std::string>{"x/b.txt", "x/y/c.md", "x/y/c.txt"}));
+  EXPECT_EQ(found("**"), (std::vector<std::string>{"a.txt", "x/b.txt", "x/y/c.md", "x/y/c.txt"}));
+  // Two stars inside of a name are one.
+  EXPECT_EQ(found("**.txt"), (std::vector<std::string>{"a.txt"}));
+}
 
-  expect_error(bytes, "data.unreadable", "expected 5 bytes, read 3");
+TEST(Files, TwoStarsReadTheNamesOfFoldersAsTheyStand) {
+  const Folder folder;
+  folder.write("[a]*/deep/one.txt", "x");
+  folder.write("a/deep/two.txt", "x");
+
+  const auto files = find_files({folder.path("**/deep/*.txt")}, kWhere);
+
+  ASSERT_TRUE(files.has_value()) << to_string(files.error());
+  EXPECT_EQ(names(*files), (std::vector<std::string>{"one.txt", "two.txt"}));
+  expect_error(find_files({folder.path("**/*.md")}, kWhere), "data.no_files",
+               "no file matches '" + folder.path("**/*.md") + "'");
+}
+
+TEST(Files, TwoStarsAloneBeginInTheWorkingFolder) {
+  const Folder folder;
+  folder.write("x/one.txt", "x");
+  const std::filesystem::path before = std::filesystem::current_path();
+
+  std::filesystem::current_path(folder.path());
+  const auto files = find_files({"**/*.txt"}, kWhere);
+  std::filesystem::current_path(before);
+
+  ASSERT_TRUE(files.has_value()) << to_string(files.error());
+  EXPECT_EQ(below(folder, *files), (std::vector<std::string>{"x/one.txt"}));
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ inline Config job_of(std::vector<std::string> paths, std::int64_t seq_len, std::
 inline std::vector<std::int64_t> read_row(const RowSource& source, Part part, std::int64_t row,
                                           const Field& field) {
   std::vector<std::int64_t> values(static_cast<std::size_t>(field.elements()));
-  source.read(part, row, field, reinterpret_cast<std::byte*>(values.data()));
+  const Status read = source.read(part, row, field, reinterpret_cast<std::byte*>(values.data()));
+  EXPECT_TRUE(read.has_value()) << to_string(read.error());
   return values;
 }
 

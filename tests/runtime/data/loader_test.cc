@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/runtime/data/fixture.h"
@@ -34,9 +35,9 @@ TEST(Loader, BlocksOfABatchAreTheBatch) {
   const Folder folder;
   Loader loader = loader_of(folder, 20, 7, 0);
 
-  const Batch whole = loader.training(2, {0, 7}, {kTokens, kLabels});
-  const Batch first = loader.training(2, cut_rows({0, 7}, 2, 0), {kTokens, kLabels});
-  const Batch second = loader.training(2, cut_rows({0, 7}, 2, 1), {kTokens, kLabels});
+  const Batch whole = *loader.training(2, {0, 7}, {kTokens, kLabels});
+  const Batch first = *loader.training(2, cut_rows({0, 7}, 2, 0), {kTokens, kLabels});
+  const Batch second = *loader.training(2, cut_rows({0, 7}, 2, 1), {kTokens, kLabels});
 
   EXPECT_TRUE(whole.at(kTokens).narrow(0, 0, 4).equal(first.at(kTokens)));
   EXPECT_TRUE(whole.at(kTokens).narrow(0, 4, 3).equal(second.at(kTokens)));
@@ -48,7 +49,7 @@ TEST(Loader, LabelsStayWithTheirTokens) {
   Loader loader = loader_of(folder, 20, 7, 0);
 
   for (std::int64_t step = 1; step <= 10; ++step) {
-    const Batch batch = loader.training(step, {0, 7}, {kTokens, kLabels});
+    const Batch batch = *loader.training(step, {0, 7}, {kTokens, kLabels});
     EXPECT_TRUE(batch.at(kTokens).select(1, 0).equal(batch.at(kLabels).select(1, 0)));
   }
 }
@@ -59,7 +60,7 @@ TEST(Loader, StepsGoThroughAllRowsBeforeOneComesAgain) {
 
   std::map<std::int64_t, int> seen;
   for (std::int64_t step = 1; step <= 4; ++step) {
-    const at::Tensor tokens = loader.training(step, {0, 5}, {kTokens}).at(kTokens);
+    const at::Tensor tokens = loader.training(step, {0, 5}, {kTokens})->at(kTokens);
     for (std::int64_t i = 0; i < 5; ++i) {
       ++seen[tokens[i][0].item<std::int64_t>()];
     }
@@ -72,7 +73,7 @@ TEST(Loader, DeliversOnlyWhatIsAskedFor) {
   const Folder folder;
   Loader loader = loader_of(folder, 20, 5, 0);
 
-  const Batch batch = loader.training(1, {0, 5}, {kLabels});
+  const Batch batch = *loader.training(1, {0, 5}, {kLabels});
 
   EXPECT_EQ(batch.size(), 1u);
   EXPECT_TRUE(batch.count(kLabels));
@@ -85,7 +86,7 @@ TEST(Loader, EvaluationCountsEveryHeldOutRowOnceAndPaddingNever) {
   ASSERT_EQ(loader.evaluation_batches(), 3);
   std::map<std::int64_t, int> counted;
   for (std::int64_t batch = 0; batch < 3; ++batch) {
-    const at::Tensor labels = loader.evaluation(batch, {0, 4}, {kLabels}).at(kLabels);
+    const at::Tensor labels = loader.evaluation(batch, {0, 4}, {kLabels})->at(kLabels);
     ASSERT_EQ(labels.size(0), 4);
     for (std::int64_t i = 0; i < 4; ++i) {
       if (const auto label = labels[i][0].item<std::int64_t>(); label != kIgnoredLabel) {
@@ -94,9 +95,22 @@ TEST(Loader, EvaluationCountsEveryHeldOutRowOnceAndPaddingNever) {
     }
   }
   EXPECT_EQ(counted.size(), 10u);
-  EXPECT_EQ(counted.begin()->first, 10);
+  EXPECT_TRUE(std::all_of(counted.begin(), counted.end(),
+                          [](const auto& seen) { return seen.second == 1; }));
   EXPECT_EQ(loader.evaluation_tokens(0), 4);
   EXPECT_EQ(loader.evaluation_tokens(2), 2);
+}
+
+TEST(Loader, SaysWhereTheFirstRowOfAStepIs) {
+  const Folder folder;
+  Loader loader = loader_of(folder, 20, 5, 0);
+
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    const auto batch = loader.training(step, {0, 5}, {kTokens});
+    const auto first = batch->at(kTokens)[0][0].item<std::int64_t>();
+    EXPECT_EQ(to_string(loader.place_of(step)),
+              folder.path("rows.jsonl") + ":" + std::to_string(first + 1));
+  }
 }
 
 }  // namespace

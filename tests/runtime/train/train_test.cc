@@ -54,9 +54,14 @@ TEST_F(Train, WritesAnObjectAStepToTheMetricsFile) {
 // counted labels.
 TEST_F(Train, TheHeldOutLossWeighsEveryCountedLabelOnce) {
   double sum = 0, count = 0;
-  for (int row = 20; row < 27; ++row) {
-    sum += row * (row % 3);
-    count += row % 3;
+  const auto source = load_dataset(job_.config, job_.model);
+  ASSERT_TRUE(source.has_value());
+  ASSERT_EQ((*source)->rows(Part::held_out), 7);
+  for (std::int64_t held_out = 0; held_out < 7; ++held_out) {
+    const std::int64_t row =
+        testing::read_row(**source, Part::held_out, held_out, fields_of(job_.model)[0])[0];
+    sum += static_cast<double>(row * (row % 3));
+    count += static_cast<double>(row % 3);
   }
   engine_->on_evaluate = [](const FakeEngine::Asked& asked) {
     StepResult result;
