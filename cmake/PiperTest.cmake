@@ -2,7 +2,7 @@
 #
 # Builds tests/bin/LABEL_NAME_test with GoogleTest's main and registers it with CTest under LABEL
 # (core, sdk, runtime, parity, gpu or tools). It links Piper::Core, or, with TORCH, Piper::Runtime,
-# which holds core: never name both.
+# which holds core: never name both. Of tests/support it takes what it uses.
 #
 # Each TEST is a CTest test of its own. With WHOLE the binary is one, called LABEL.NAME; with TORCH too,
 # since loading LibTorch costs 0.2 s a process. TORCH tests are left out where the runtime is.
@@ -27,7 +27,7 @@ function(piper_add_test name)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
   target_link_libraries(${target} PRIVATE
-    ${arg_LIBS} GTest::gtest_main $<IF:$<BOOL:${arg_TORCH}>,Piper::Runtime,Piper::Core>
+    ${arg_LIBS} piper_test_support GTest::gtest_main $<IF:$<BOOL:${arg_TORCH}>,Piper::Runtime,Piper::Core>
     Piper::Paths piper_warnings)
 
   # One label only: gtest_discover_tests flattens a list, and loses the timeout after it.

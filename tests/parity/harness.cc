@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 
 #include "core/pipeline.h"
 #include "core/plugin/host.h"
@@ -64,6 +63,14 @@ std::string toml(const Case& c) {
   return text;
 }
 
+std::string on_one_line(const std::string& text) {
+  std::string joined;
+  for (const char letter : text) {
+    joined += letter == '\n' ? ", " : std::string(1, letter);
+  }
+  return joined;
+}
+
 // A file that lives as long as the object.
 class JobFile {
  public:
@@ -102,9 +109,8 @@ std::string to_string(const Case& c) {
   return "pp " + std::to_string(c.pp) + " dp " + std::to_string(c.dp) + " microbatches " +
          std::to_string(c.microbatches) + " rows " + std::to_string(c.global_rows()) + ' ' +
          c.schedule + (c.stages_per_rank > 0 ? " of " + std::to_string(c.stages_per_rank) : "") +
-         (c.max_norm > 0 ? " clipped" : "") + ' ' +
-         std::regex_replace(c.zero, std::regex("\n"), ", ") + ' ' + c.dtype + ' ' + c.optimizer +
-         (c.tied ? " tied" : " untied") +
+         (c.max_norm > 0 ? " clipped" : "") + ' ' + on_one_line(c.zero) + ' ' + c.dtype + ' ' +
+         c.optimizer + (c.tied ? " tied" : " untied") +
          (c.dropout > 0 ? " dropout " + std::to_string(c.dropout) : "") +
          (c.freeze.empty() ? "" : " freeze " + c.freeze.front());
 }
