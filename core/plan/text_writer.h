@@ -51,7 +51,7 @@ class TextWriter {
       return *this;
     }
     make_room();
-    std::memcpy(buffer_.data() + used_, text.data(), text.size());
+    text.copy(buffer_.data() + used_, text.size());
     used_ += text.size();
     return *this;
   }

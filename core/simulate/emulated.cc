@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/plan/microbatch.h"
+
 namespace piper {
 namespace {
 
@@ -54,16 +56,18 @@ std::uint64_t ring_delay(const EmulateConfig& emulate, std::uint32_t turns, std:
 Durations emulated_durations(const Plan& plan, const EmulateConfig& emulate) {
   Durations durations;
   for (const Program& program : plan.programs) {
-    std::vector<std::uint32_t> shares(plan.microbatches, 0);
+    PerMicrobatch<std::uint32_t> shares(plan);  // forwards
     for (const Task& task : program.tasks) {
-      shares[task.microbatch] += task.op == Op::forward ? 1 : 0;
+      if (task.op == Op::forward) {
+        ++shares[task];
+      }
     }
     durations.emplace_back();
     for (const Task& task : program.tasks) {
       const double ms = pass_ms(task.op, emulate);
       durations.back().push_back(
           emulate.computes() && ms > 0
-              ? static_cast<std::uint64_t>(std::llround(ms * 1e6 / shares[task.microbatch]))
+              ? static_cast<std::uint64_t>(std::llround(ms * 1e6 / shares[task]))
           : is_communication(task.op) && valid(task.communicator) && emulate.delays()
               ? communication(plan, program, task, emulate)
               : 0);

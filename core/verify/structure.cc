@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/plan/microbatch.h"
 #include "core/plan/names.h"
 #include "core/verify/rules.h"
 
@@ -223,16 +224,15 @@ class Structure {
   }
 
   // Where `microbatch` is the number of a chain. There are at most as many as tasks.
-  static bool counts_chains(Buffer::Kind kind) {
+  static bool holds_chain(Buffer::Kind kind) {
     return kind == Buffer::Kind::gathered || kind == Buffer::Kind::full_gradient;
   }
-  static bool counts_chains(Op op) { return op == Op::all_gather || op == Op::reduce_scatter; }
 
   void buffer(const Program& program, const Buffer& buffer, std::size_t id) {
     if (is_bad(buffer.value, model_.values.size()) || is_bad(buffer.chunk, plan_.chunks.size()) ||
         is_bad(buffer.bucket, plan_.buckets.size()) ||
         buffer.microbatch >=
-            (counts_chains(buffer.kind) ? program.tasks.size() : std::size_t{plan_.microbatches}) ||
+            (holds_chain(buffer.kind) ? program.tasks.size() : std::size_t{plan_.microbatches}) ||
         is_bad(buffer.alloc, program.tasks.size()) || is_bad(buffer.free, program.tasks.size()) ||
         static_cast<std::size_t>(buffer.kind) >= kBufferNames.size()) {
       bad(name_ + ": buffer " + std::to_string(id) + " names something that is not there");

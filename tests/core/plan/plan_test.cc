@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "core/plan/microbatch.h"
 #include "tests/support/pipeline_plan.h"
 
 namespace piper {
@@ -32,6 +33,25 @@ TEST(CutRows, CoversTheWholeWithoutGaps) {
       EXPECT_EQ(next, 100 + count);
     }
   }
+}
+
+TEST(PerMicrobatch, StopsAtATaskThatHasAChainOrNothing) {
+  Plan plan;
+  plan.microbatches = 2;
+  PerMicrobatch<int> counts(plan);
+  Task task;
+  task.microbatch = 1;
+
+  counts[task] = 3;
+
+  EXPECT_EQ(counts[task], 3);
+  task.op = Op::all_gather;
+  EXPECT_DEATH(counts[task], "all_gather 1 of 2 micro-batches");
+  task.op = Op::update;
+  EXPECT_DEATH(counts[task], "update 1 of 2 micro-batches");
+  task.op = Op::forward;
+  task.microbatch = 2;
+  EXPECT_DEATH(counts[task], "forward 2 of 2 micro-batches");
 }
 
 TEST(RowsOf, CutsTheBatchByRankThenByMicrobatch) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "core/pipeline.h"
@@ -11,6 +12,7 @@
 #include "core/simulate/compare_traces.h"
 #include "core/simulate/emulated.h"
 #include "core/simulate/trace.h"
+#include "tests/support/sharded_toy.h"
 #include "tests/support/toy_model.h"
 
 namespace piper {
@@ -97,6 +99,34 @@ TEST(EmulatedDurations, ShareARanksTimeAmongItsChunks) {
   }
   EXPECT_EQ(forward, 5'000'000U);
   EXPECT_EQ(backward, 10'000'000U) << "both halves";
+}
+
+// Chains of a bucket are counted where other tasks have their micro-batch, and there are more.
+TEST(EmulatedDurations, GiveEachMicrobatchItsTimeWhereABucketHasMoreChains) {
+  test::ShardedShape shape;
+  shape.pp = 1;
+  const auto plans = test::plan(test::sharded_job(shape));
+  ASSERT_TRUE(plans) << to_string(plans.error());
+  const Plan& plan = plans->train;
+
+  const Durations durations = emulated_durations(plan, five_ms());
+
+  std::map<std::uint32_t, std::uint64_t> forward;
+  std::uint32_t chains = 0;
+  for (std::size_t t = 0; t < durations[0].size(); ++t) {
+    const Task& task = plan.programs[0].tasks[t];
+    if (task.op == Op::forward) {
+      forward[task.microbatch] += durations[0][t];
+    } else if (task.op == Op::all_gather) {
+      chains = std::max(chains, task.microbatch + 1);
+      EXPECT_EQ(durations[0][t], 0U);
+    }
+  }
+  EXPECT_GT(chains, plan.microbatches);
+  EXPECT_EQ(forward.size(), plan.microbatches);
+  for (const auto& [microbatch, nanoseconds] : forward) {
+    EXPECT_NEAR(static_cast<double>(nanoseconds), 5e6, 4) << microbatch;  // rounded by the chunk
+  }
 }
 
 TEST(EmulatedDurations, CountLatencyAndBytesOfLinks) {
