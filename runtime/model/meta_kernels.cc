@@ -5,23 +5,24 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
-#include <ATen/ops/convolution.h>
+#include <ATen/native/ConvUtils.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/result_type.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/sum.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "runtime/model/run_on_zeros.h"
 
 namespace piper {
 namespace {
@@ -47,6 +48,37 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 
 std::tuple<Tensor, Tensor> dropout(const Tensor& input, double, optional<bool>) {
   return {at::empty_like(input), at::empty(input.sizes(), input.options().dtype(at::kBool))};
+}
+
+Tensor dropout_backward(const Tensor& gradient, const Tensor& mask, double) {
+  return at::mul(gradient, mask);
+}
+
+Tensor relu(const Tensor& input) {
+  return at::clamp_min(input, 0);
+}
+
+Tensor whole(const Tensor& input) {
+  return at::empty({}, input.options());
+}
+
+Tensor deviation(const Tensor& input, at::OptionalIntArrayRef dims, const optional<at::Scalar>&,
+                 bool keepdim) {
+  return at::sum(input, dims, keepdim, c10::toRealValueType(input.scalar_type()));
+}
+
+Tensor mse_loss_backward(const Tensor&, const Tensor& input, const Tensor&, std::int64_t) {
+  return at::empty_like(input, at::MemoryFormat::Contiguous);
+}
+
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(
+    const Tensor&, const Tensor& input, c10::SymIntArrayRef, const Tensor&, const Tensor&,
+    const optional<Tensor>& weight, const optional<Tensor>& bias, std::array<bool, 3> wanted) {
+  const auto like_whole = [](bool is_wanted, const Tensor& tensor) {
+    return is_wanted ? at::empty_like(tensor, at::MemoryFormat::Contiguous) : Tensor();
+  };
+  return {like_whole(wanted[0], input), like_whole(wanted[1] && weight, weight.value_or(Tensor())),
+          like_whole(wanted[2] && bias, bias.value_or(Tensor()))};
 }
 
 // The kernels of attention work on a tile of the positions at a time, in memory of their own for
@@ -131,44 +163,21 @@ bool lacks_meta_kernel(const c10::OperatorHandle& op) {
          !depends_on_values(op.operator_name().name);
 }
 
-// `value` with each tensor replaced.
-c10::IValue map_tensors(const c10::IValue& value,
-                        const std::function<Tensor(const Tensor&)>& replace) {
-  if (value.isTensor()) {
-    return value.toTensor().defined() ? c10::IValue(replace(value.toTensor())) : value;
-  }
-  if (value.isTensorList()) {
-    c10::List<Tensor> replaced;
-    for (const Tensor& tensor : value.toTensorVector()) {
-      replaced.push_back(tensor.defined() ? replace(tensor) : tensor);
-    }
-    return replaced;
-  }
-  return value;
-}
-
-// Zeros in the shape of a meta tensor; one element in memory, unless the operator writes to it.
-Tensor zeros_for(const Tensor& meta, bool is_written) {
-  if (!meta.is_meta()) {
-    return meta;
-  }
-  const at::TensorOptions options = meta.options().device(at::kCPU);
-  return is_written ? at::zeros(meta.sizes(), options)
-                    : at::zeros({}, options).expand(meta.sizes());
-}
-
-// What aten::convolution calls on any device that is not the CPU or CUDA.
-Tensor convolution(const Tensor& input, const Tensor& weight, const optional<Tensor>& bias,
+// What aten::convolution calls on any device that is not the CPU or CUDA; it has looked at the
+// sizes.
+Tensor convolution(const Tensor& input, const Tensor& weight, const optional<Tensor>&,
                    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding,
                    c10::SymIntArrayRef dilation, bool transposed,
                    c10::SymIntArrayRef output_padding, c10::SymInt groups) {
-  const auto zeros = [](const Tensor& meta) { return zeros_for(meta, /*is_written=*/false); };
-  return like(input,
-              at::convolution(zeros(input), zeros(weight), bias ? zeros(*bias) : Tensor(),
-                              C10_AS_INTARRAYREF_SLOW(stride), C10_AS_INTARRAYREF_SLOW(padding),
-                              C10_AS_INTARRAYREF_SLOW(dilation), transposed,
-                              C10_AS_INTARRAYREF_SLOW(output_padding), groups.expect_int())
-                  .sizes());
+  const IntArrayRef strides = C10_AS_INTARRAYREF_SLOW(stride);
+  const IntArrayRef paddings = C10_AS_INTARRAYREF_SLOW(padding);
+  const IntArrayRef dilations = C10_AS_INTARRAYREF_SLOW(dilation);
+  return like(input, transposed
+                         ? at::native::conv_input_size(input.sizes(), weight.sizes(), paddings,
+                                                       C10_AS_INTARRAYREF_SLOW(output_padding),
+                                                       strides, dilations, groups.expect_int())
+                         : at::native::conv_output_size(input.sizes(), weight.sizes(), paddings,
+                                                        strides, dilations));
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, const Tensor& input,
@@ -179,42 +188,6 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, 
   return {wanted[0] ? like(gradient, input.sizes()) : Tensor(),
           wanted[1] ? like(gradient, weight.sizes()) : Tensor(),
           wanted[2] ? like(gradient, {gradient.size(1)}) : Tensor()};
-}
-
-void run_on_zeros(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const std::size_t count = op.schema().arguments().size();
-  const std::vector<c10::IValue> arguments = torch::jit::last(*stack, count).vec();
-  torch::jit::drop(*stack, count);
-  std::vector<std::pair<Tensor, Tensor>> written;  // CPU, and the meta tensor that it stands for
-  for (std::size_t i = 0; i < count; ++i) {
-    const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
-    const bool is_written = alias != nullptr && alias->isWrite();
-    stack->push_back(map_tensors(arguments[i], [&](const Tensor& meta) {
-      Tensor zeros = zeros_for(meta, is_written);
-      if (is_written) {
-        written.emplace_back(zeros, meta);
-      }
-      return zeros;
-    }));
-  }
-
-  op.callBoxed(stack);
-
-  const std::size_t results = op.schema().returns().size();
-  for (std::size_t i = stack->size() - results; i < stack->size(); ++i) {
-    (*stack)[i] = map_tensors((*stack)[i], [&](const Tensor& result) {
-      for (const auto& [zeros, meta] : written) {
-        if (zeros.is_same(result)) {
-          if (meta.sizes() != result.sizes()) {
-            meta.resize_(result.sizes());
-          }
-          return meta;
-        }
-      }
-      return at::empty_strided(result.sizes(), result.strides(),
-                               result.options().device(at::kMeta));
-    });
-  }
 }
 
 }  // namespace
@@ -228,6 +201,14 @@ void install_meta_kernels() {
     meta->impl("convolution_overrideable", convolution);
     meta->impl("convolution_backward_overrideable", convolution_backward);
     meta->impl("native_dropout", dropout);
+    meta->impl("native_dropout_backward", dropout_backward);
+    meta->impl("native_layer_norm_backward", layer_norm_backward);
+    meta->impl("mse_loss_backward", mse_loss_backward);
+    meta->impl("relu", relu);
+    meta->impl("max", whole);
+    meta->impl("min", whole);
+    meta->impl("std.correction", deviation);
+    meta->impl("var.correction", deviation);
     meta->impl("_scaled_dot_product_flash_attention_for_cpu", attention);
     meta->impl("_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward);
     meta->impl("embedding_dense_backward", embedding_backward);

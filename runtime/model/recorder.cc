@@ -10,6 +10,7 @@
 
 #include "runtime/model/operation_mode.h"
 #include "runtime/model/refused.h"
+#include "runtime/model/run_on_zeros.h"
 
 namespace piper {
 namespace {
@@ -185,6 +186,8 @@ Tensors Recorder::region(const Tensors& inputs, RegionFunction function,
       }
       liveness_.push_back(measure_liveness(function, arguments, parameters));
     }
+  } catch (const TooManyZeros& failure) {
+    throw Refused(error("model.meta_kernel", failure.what(), region.where));
   } catch (const c10::Error& failure) {
     throw Refused(
         error("model.region_failed", first_line(failure.what_without_backtrace()), region.where));

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "tests/runtime/models/running_model.h"
+#include "tests/support/guarded_allocator.h"
 
 namespace piper {
 namespace {
@@ -342,6 +343,38 @@ TEST(Capture, KnowsTheShapesOfOperatorsThatHaveNoRuleOnTheMetaDevice) {
   EXPECT_EQ(graph.value(graph.regions[1].outputs[0]).shape,
             (std::vector<Affine>{{1, 0}, {0, kSeq}, {0, kDim}}));
   EXPECT_GT(graph.regions[1].flops.per_row, 2 * kSeq * kDim * kSeq * 3);  // the convolution's
+}
+
+at::Tensor weight_normed(Build& b, const at::Tensor& h, std::int64_t width) {
+  const ParameterHandle weight = b.parameter("w", {width, kDim}, Init::normal(1));
+  const ParameterHandle gain = b.parameter("gain", {width, 1}, Init::constant(1));
+  return b.region({h}, [=](const Tensors& in) {
+    return Tensors{at::linear(in[0], at::_weight_norm(weight, gain, 0)).sum(-1, true) + in[0]};
+  })[0];
+}
+
+TEST(Capture, RunsAnOperatorWithoutAShapeRuleInMemoryOfItsOwn) {
+  const test::GuardedTensors guarded;
+  constexpr std::int64_t kWidth = 1000;
+
+  const ModelGraph graph = value_of(build([](Build& b, const at::Tensor& h) {
+                             return weight_normed(b, h, kWidth);
+                           })).graph;
+
+  EXPECT_EQ(graph.regions[1].saved_bytes,  // the input; the weight and the norms of its rows
+            (Affine{kSeq * kDim * 4, kWidth * kDim * 4 + kWidth * 4}));
+}
+
+TEST(Capture, RefusesToRunAnOperatorOnMoreZerosThanAShare) {
+  const auto with_rows = [](std::int64_t mib) {
+    return build(
+        [=](Build& b, const at::Tensor& h) { return weight_normed(b, h, (mib << 20) / 4 / kDim); });
+  };
+
+  expect_refusal(with_rows(200), "model.meta_kernel",  // the backward takes more
+                 "aten::_weight_norm_interface_backward");
+  expect_refusal(with_rows(300), "model.meta_kernel", "aten::_weight_norm_interface,");
+  EXPECT_TRUE(build(one_linear)) << "as before";
 }
 
 TEST(Capture, RefusesShapesThatDependOnValues) {
