@@ -10,6 +10,9 @@
 # The sources see the macros of Piper::Paths (PIPER_SOURCE_DIR and so on).
 include(GoogleTest)
 
+set(PIPER_TEST_TIMEOUT_FACTOR 1 CACHE STRING
+  "How many times its timeout a test may take; the presets of sanitizers allow more")
+
 function(piper_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;WHOLE" "LABEL;TIMEOUT" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_LABEL OR NOT arg_SOURCES)
@@ -21,6 +24,8 @@ function(piper_add_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+
+  math(EXPR timeout "${arg_TIMEOUT} * ${PIPER_TEST_TIMEOUT_FACTOR}")
 
   set(target "${arg_LABEL}_${name}_test")
   add_executable(${target} ${arg_SOURCES})
@@ -34,13 +39,13 @@ function(piper_add_test name)
   if(arg_TORCH OR arg_WHOLE)
     set(test "${arg_LABEL}.${name}")
     add_test(NAME ${test} COMMAND ${target})
-    set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+    set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${timeout})
     if(arg_LABEL STREQUAL "gpu")
       set_tests_properties(${test} PROPERTIES SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
     endif()
   else()
     gtest_discover_tests(${target}
       DISCOVERY_TIMEOUT 60
-      PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+      PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${timeout})
   endif()
 endfunction()

@@ -15,8 +15,9 @@ struct Ended {
   std::chrono::duration<double> seconds{};
 };
 
-// Runs `program` in `folder` and waits. `environment` is added to the test's own. With
-// `interrupt_at`, Ctrl-C (SIGINT), or another `signal`, follows once standard output has that text.
+// Runs `program` in `folder` and waits; in place of this build's program, that of the environment
+// variable PIPER_TEST_PROGRAM. `environment` is added to the test's own. With `interrupt_at`,
+// Ctrl-C (SIGINT), or another `signal`, follows once standard output has that text.
 Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
                   const std::string& folder,
                   const std::map<std::string, std::string>& environment = {},
