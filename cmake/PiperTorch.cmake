@@ -3,42 +3,24 @@
 # Piper::FmtFirst: for a target whose sources see both spdlog and Torch. Torch ships another fmt
 # in its include folder, and spdlog does not compile with that one.
 #
-# LibTorch is looked for in this order:
-#   1. PIPER_LIBTORCH, a folder that holds include/ and lib/
-#   2. CMAKE_PREFIX_PATH and Torch_DIR, as for find_package(Torch)
-#   3. .piper/libtorch, made by `./dev setup`
-set(PIPER_LIBTORCH "" CACHE PATH "LibTorch: the folder that holds include/ and lib/libtorch_cpu.so")
-
-function(piper_find_libtorch result)
-  set(candidates "${PIPER_LIBTORCH}")
-  if(NOT PIPER_LIBTORCH)
-    cmake_path(CONVERT "$ENV{CMAKE_PREFIX_PATH}" TO_CMAKE_PATH_LIST from_environment)
-    foreach(prefix IN LISTS CMAKE_PREFIX_PATH from_environment)
-      list(APPEND candidates "${prefix}" "${prefix}/../..")  # the wheel's prefix is share/cmake
-    endforeach()
-    if(Torch_DIR)
-      list(APPEND candidates "${Torch_DIR}/../../..")
-    endif()
-    list(APPEND candidates "${PROJECT_SOURCE_DIR}/.piper/libtorch")
-  endif()
-  foreach(candidate IN LISTS candidates)
-    if(EXISTS "${candidate}/lib/libtorch_cpu.so" AND
-       EXISTS "${candidate}/include/torch/csrc/api/include/torch/torch.h")
-      file(REAL_PATH "${candidate}" candidate)
-      set(${result} "${candidate}" PARENT_SCOPE)
-      return()
-    endif()
-  endforeach()
-  list(JOIN candidates "\n  " looked_in)
+# LibTorch is where PiperFindLibTorch finds it; last in .piper/libtorch, made by `./dev setup`.
+include(PiperFindLibTorch)
+piper_find_libtorch(piper_libtorch PIPER_LIBTORCH_VERSION LAST "${PROJECT_SOURCE_DIR}/.piper/libtorch")
+if(NOT piper_libtorch)
   message(FATAL_ERROR
     "LibTorch not found. Run `./dev setup` to fetch it, or set PIPER_LIBTORCH to the folder that "
     "holds include/ and lib/libtorch_cpu.so, or build without the runtime "
-    "(-DPIPER_WITH_RUNTIME=OFF, preset `planner`). Looked in:\n  ${looked_in}")
-endfunction()
-
-piper_find_libtorch(piper_libtorch)
+    "(-DPIPER_WITH_RUNTIME=OFF, preset `planner`). ${PIPER_LIBTORCH_VERSION}")
+endif()
+if(NOT PIPER_LIBTORCH_VERSION)
+  message(FATAL_ERROR "${piper_libtorch}: expected version.py or build-version, which say which LibTorch it is")
+endif()
 set(PIPER_LIBTORCH_LIBDIR "${piper_libtorch}/lib")
-message(STATUS "LibTorch: ${piper_libtorch}")
+message(STATUS "LibTorch: ${piper_libtorch} (${PIPER_LIBTORCH_VERSION})")
+
+# Where the program looks for it: the build tree has what an installation may have.
+file(MAKE_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+file(CREATE_LINK "${piper_libtorch}" "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/torch" SYMBOLIC)
 
 foreach(library IN ITEMS torch_cpu c10)
   add_library(piper_${library} SHARED IMPORTED)

@@ -56,6 +56,10 @@ CLI::Validator at_least(std::int64_t low) {
 }
 
 CLI::Validator one_of(std::vector<std::string> known) {
+  std::string values;
+  for (const std::string& value : known) {
+    values += (values.empty() ? "" : "|") + value;
+  }
   return {[known = std::move(known)](const std::string& text) -> std::string {
             if (std::find(known.begin(), known.end(), text) != known.end()) {
               return "";
@@ -68,7 +72,7 @@ CLI::Validator one_of(std::vector<std::string> known) {
             return "expected " + list + ", got '" + text + "'" +
                    (near.empty() ? "" : " (did you mean '" + near + "'?)");
           },
-          ""};
+          std::move(values)};
 }
 
 }  // namespace piper

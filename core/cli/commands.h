@@ -30,6 +30,7 @@ void add_simulate(CLI::App& program, CommandLine& line);
 void add_trace(CLI::App& program, CommandLine& line);
 void add_verify(CLI::App& program, CommandLine& line);
 void add_plugins(CLI::App& program, CommandLine& line);
+void add_completion(CLI::App& program, CommandLine& line);
 
 // A subcommand that takes a job file, overrides and plugin folders.
 CLI::App& add_job_command(CLI::App& program, CommandLine& line, const std::string& name,
@@ -39,7 +40,7 @@ void add_plugin_options(CLI::App& command, CommandLine& line);
 // Refuses other texts than integers from `low` on.
 CLI::Validator at_least(std::int64_t low);
 
-// Refuses other texts than these, and suggests the nearest.
+// Refuses other texts than these, and suggests the nearest. Completion offers them.
 CLI::Validator one_of(std::vector<std::string> known);
 
 }  // namespace piper

@@ -8,6 +8,7 @@
 
 #include "core/cli/commands.h"
 #include "core/cli/open_runtime.h"
+#include "core/cli/program.h"
 #include "core/cli/standard_streams.h"
 #include "core/config/schema.h"
 #include "core/plugin/host.h"
@@ -49,7 +50,7 @@ Exit refuse(const CLI::ParseError& caught, const CLI::App& program,
   const auto chosen = program.get_subcommands();
   if (chosen.empty()) {
     std::vector<std::string> known;
-    for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command : commands_of(program)) {
       known.push_back(command->get_name());
     }
     const auto name = std::find_if(arguments.begin(), arguments.end(),
@@ -92,21 +93,8 @@ Exit run(std::vector<std::string> arguments) {
   }
   arguments.erase(first_override, arguments.end());
 
-  CLI::App program(
-      "Distributed training, programmed: a job is a TOML file, a strategy is a plugin.", "piper");
-  program.set_version_flag("--version", "piper " PIPER_VERSION);
-  program.require_subcommand(1);
-  program.footer(
-      "Exit status: 0 done; 1 failed while running, or parity not met; 2 refused before running;\n"
-      "130 after Ctrl-C or SIGTERM. docs/configuration.md has every key of a job file.");
-  add_train(program, line);
-  add_plan(program, line);
-  add_check(program, line);
-  add_capture(program, line);
-  add_simulate(program, line);
-  add_trace(program, line);
-  add_verify(program, line);
-  add_plugins(program, line);
+  CLI::App program;
+  describe_program(program, line);
 
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
   try {

@@ -67,7 +67,8 @@ void add_train(CLI::App& program, CommandLine& line) {
       .add_option("--costs", options->save_costs,
                   "write what the last step's computations took, for [cost] file")
       ->type_name("FILE.toml");
-  command.add_flag("!--no-progress", options->progress, "print no progress line");
+  command.add_flag_callback(
+      "--no-progress", [options] { options->progress = false; }, "print no progress line");
   command.callback(
       [&line, options] { line.run = [&line, options] { return train(line, *options); }; });
 }

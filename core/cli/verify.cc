@@ -33,6 +33,7 @@ void add_verify(CLI::App& program, CommandLine& line) {
   const auto options = std::make_shared<VerifyOptions>();
   command.add_option("--steps", options->steps, "steps to compare")
       ->type_name("N")
+      ->capture_default_str()
       ->check(at_least(1));
   command
       .add_option("--break-scaling", options->break_scaling,

@@ -62,6 +62,21 @@ TEST_F(Program, PrintsItsVersion) {
 
   EXPECT_EQ(version.status, 0);
   EXPECT_TRUE(version.out.starts_with("piper 0.")) << version.out;
+  for (const char* line : {"\nplugin ABI  0.", "\nLibTorch    ", "\nbuild       "}) {
+    EXPECT_NE(version.out.find(line), std::string::npos) << version.out;
+  }
+}
+
+TEST_F(Program, ItsHelpIsInItsOwnWords) {
+  const std::string train = run({"train", "--help"}).out;
+  const std::string verify = run({"verify", "--help"}).out;
+
+  EXPECT_NE(train.find("  --no-progress               print no progress line\n"), std::string::npos)
+      << train;
+  EXPECT_NE(train.find("  --plugin-dir FOLDER         a further"), std::string::npos) << train;
+  EXPECT_NE(train.find("\n  JOB.toml                    the job file\n"), std::string::npos)
+      << train;
+  EXPECT_NE(verify.find("steps to compare (default: 1)"), std::string::npos) << verify;
 }
 
 TEST_F(Program, RefusesToStartWithoutACommand) {
