@@ -14,10 +14,12 @@ namespace {
 constexpr std::size_t kRows = 12;  // of the table
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-std::string number(double value) {
+// What was compared and does not differ in a bit says so: a bare 0 reads as if nothing was
+// compared.
+std::string number(double error) {
   char text[32];
-  std::snprintf(text, sizeof text, value == 0 ? "%.0f" : "%.1e", value);
-  return text;
+  std::snprintf(text, sizeof text, "%.1e", error);
+  return error == 0 ? "equal" : text;
 }
 
 std::string place(const Difference& difference) {
@@ -142,6 +144,9 @@ std::string Comparison::text() const {
   if (order.size() > shown) {
     text += "and " + std::to_string(order.size() - shown) + " parameters that differ no more\n";
   }
+  if (tolerance.same_gradients) {
+    text += "update: against one device's optimizer, given the gradients of this run\n";
+  }
   text += "loss " + number(loss.error) + "  evaluation loss " + number(evaluation.error) +
           "  gradient norm " + number(norm.error) + '\n';
   largest.add(loss, tolerance.gradient, "loss");
@@ -153,6 +158,9 @@ std::string Comparison::text() const {
   text += "parity with one device: ";
   if (faulty != order.end()) {
     return text + "not met: " + (*faulty)->name + ": " + (*faulty)->faults.front();
+  }
+  if (passed() && largest.difference->error == 0) {
+    return text + "ok, every number is equal";
   }
   text += passed() ? "ok, largest difference " : "not met, largest difference ";
   text += number(largest.difference->error) + " (" + largest.what;

@@ -56,6 +56,26 @@ TEST(Compare, TheVerdictNamesTheLargestDifferenceAndWhereItWas) {
   EXPECT_LT(text.find("b.weight"), text.find("a.weight"));  // worst first
 }
 
+TEST(Compare, WhatIsComparedAndEqualSaysSo) {
+  Comparison equal = comparison();
+  equal.tolerance = tolerance_of(DType::float32, OptimizerName::adamw);
+  equal.parameters[0].gradient.add(3e-7, 1, 2);
+
+  const std::string text = equal.text();
+
+  EXPECT_NE(text.find("a.weight             3.0e-07   rank 1 step 2  equal     -\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("update: against one device's optimizer, given the gradients of this run\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("loss equal  evaluation loss equal  gradient norm equal\n"),
+            std::string::npos)
+      << text;
+  equal.parameters = {{"a.weight", {}, {}, {}}};
+  EXPECT_TRUE(equal.text().ends_with("parity with one device: ok, every number is equal"));
+}
+
 TEST(Compare, ADifferenceBeyondTheToleranceFails) {
   Comparison failed = comparison();
   failed.parameters[0].update.add(3e-10, 2, 1);
