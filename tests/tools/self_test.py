@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import check_commands
 import check_docs
 import check_layers
 
@@ -146,6 +147,53 @@ x = 1
 
     def test_refuses_toml_that_differs_from_its_file(self):
         self.assert_refused("```toml\n# examples/a.toml\nx = 2\n```\n", "differs from")
+
+
+class CheckCommands(PlantedTree):
+    SOURCE = '''
+fail(error("data.json", "no JSON"));
+loading.refuse("training.steps", "a path");
+return refuse(
+    "split.rows", "too many");
+getenv("PIPER_CACHE");
+std::cerr << "error: gone [cli.internal]\\n";
+// "left.alone"
+'''
+    PAGE = """## Environment
+| `PIPER_CACHE` | a folder |
+| `OMP_NUM_THREADS`, `PATH` | read by others |
+## Codes
+| `data.json` | no `data.other` |
+| `split.rows` | more |
+| `cli.internal` | ours |
+## More
+| `not.looked_at` | |
+"""
+
+    def messages(self, source=SOURCE, page=PAGE):
+        self.plant("core/config/schema.cc", 'key("training.steps", "a key")')
+        self.plant("core/a.cc", source)
+        self.plant("docs/commands.md", page)
+        return check_commands.check(self.root)
+
+    def test_accepts_a_page_that_has_all(self):
+        self.assertEqual(self.messages(), [])
+
+    def test_refuses_a_code_that_the_page_lacks(self):
+        self.assertEqual(self.messages(self.SOURCE + 'warning("data.glob", "");'),
+                         ["core/a.cc:9: error: code 'data.glob' is not in docs/commands.md"])
+
+    def test_refuses_a_code_of_a_helper_and_one_that_is_a_key_too(self):
+        found = self.messages(self.SOURCE + 'add(1, "ir.tag");\nerror("training.steps", "");')
+        self.assertEqual(len(found), 2, found)
+
+    def test_refuses_a_code_that_no_source_has(self):
+        self.assertEqual(self.messages(page=self.PAGE.replace("## More", "| `data.gone` | x |\n## More")),
+                         ["docs/commands.md: error: code 'data.gone' is in no source"])
+
+    def test_refuses_a_variable_that_only_one_side_has(self):
+        self.assertEqual(len(self.messages(self.SOURCE + 'getenv("PIPER_NEW");')), 1)
+        self.assertEqual(len(self.messages(page=self.PAGE.replace("_CACHE", "_OLD"))), 2)
 
 
 if __name__ == "__main__":
