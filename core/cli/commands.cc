@@ -36,8 +36,8 @@ CLI::App& add_job_command(CLI::App& program, CommandLine& line, const std::strin
   command.add_option("job", line.job, "the job file")->type_name("JOB.toml")->required();
   add_plugin_options(command, line);
   command.footer(
-      "Any value of the job can be overridden: --section.key=value, and a strategy's as\n"
-      "--strategy.NAME.key=value.");
+      "Any value of the job can be overridden: --section.key=value or --section.key value, and a\n"
+      "strategy's as --strategy.NAME.key=value. docs/configuration.md has every key.");
   return command;
 }
 

@@ -17,7 +17,7 @@ struct CommandLine {
   std::vector<std::string> overrides;           // `section.key=value`
   std::vector<std::string> plugin_directories;  // --plugin-dir
   bool allow_unsafe_plugins = false;
-  bool measured_costs = false;  // the command reads cost.file, whatever cost.model says
+  std::string costs;  // a model of costs that the command uses beside cost.model; "" = none
 
   std::function<Exit()> run;  // of the chosen command
 };

@@ -8,6 +8,7 @@
 
 #include "core/cli/commands.h"
 #include "core/cli/open_runtime.h"
+#include "core/cli/override_arguments.h"
 #include "core/cli/program.h"
 #include "core/cli/standard_streams.h"
 #include "core/config/schema.h"
@@ -15,12 +16,6 @@
 
 namespace piper {
 namespace {
-
-// `--section.key=value`: an option with a dot in its name.
-bool is_override(std::string_view argument) {
-  return argument.starts_with("--") &&
-         argument.substr(0, argument.find('=')).find('.') != std::string_view::npos;
-}
 
 Exit refuse(const std::string& message, const CLI::App& command) {
   std::string path = command.get_name();
@@ -86,12 +81,7 @@ Exit refuse(const CLI::ParseError& caught, const CLI::App& program,
 
 Exit run(std::vector<std::string> arguments) {
   CommandLine line;
-  const auto first_override = std::stable_partition(
-      arguments.begin(), arguments.end(), [](const std::string& a) { return !is_override(a); });
-  for (auto it = first_override; it != arguments.end(); ++it) {
-    line.overrides.push_back(it->substr(2));
-  }
-  arguments.erase(first_override, arguments.end());
+  line.overrides = take_overrides(arguments);
 
   CLI::App program;
   describe_program(program, line);
@@ -104,6 +94,10 @@ Exit run(std::vector<std::string> arguments) {
     return Exit::done;
   } catch (const CLI::ParseError& caught) {
     return refuse(caught, program, arguments);
+  }
+  if (line.job.empty() && !line.overrides.empty()) {
+    return refuse("expected nothing to override without a job, got --" + line.overrides.front(),
+                  *program.get_subcommands().front());
   }
   return line.run();
 }

@@ -7,6 +7,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/fit.h"
 #include "core/cli/prepare.h"
+#include "core/settings/check_parameters.h"
 #include "core/show/csv.h"
 #include "core/show/diagram.h"
 #include "core/show/diff.h"
@@ -128,6 +129,8 @@ Status print_plan(const CommandLine& line, const PlanOptions& options) {
 Status print_largest_microbatch(const CommandLine& line) {
   PIPER_ASSIGN(const CheckedJob job, check_job(line));
   PIPER_ASSIGN(const ModelGraph model, model_graph(job.config));
+  PIPER_ASSIGN(const Diagnostics remarks, check_parameters(job.config, model));
+  report(remarks);
   PIPER_ASSIGN(const std::string text, largest_microbatch(job, model));
   std::cout << text;
   return {};

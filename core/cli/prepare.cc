@@ -11,6 +11,8 @@
 #include "core/config/schema.h"
 #include "core/directives/toml/read.h"
 #include "core/lower/expand.h"
+#include "core/settings/check_parameters.h"
+#include "core/settings/plan_remarks.h"
 
 namespace piper {
 namespace {
@@ -57,14 +59,29 @@ Expected<CheckedJob> check_job(const CommandLine& line) {
   PIPER_ASSIGN(job.config, load_config(line.job, line.overrides));
   report(job.config.remarks);
   const CostConfig& cost = job.config.cost;
-  if (!cost.file.empty() && cost.model != "measured" && !line.measured_costs) {
+  if (!cost.file.empty() && cost.model != "measured" && line.costs != "measured") {
     return fail(error("config.conflict",
                       "cost.file: expected cost.model = \"measured\", got " + toml_text(cost.model),
                       job.config.where("cost.file")));
   }
+  const bool needs_machine = line.costs == "analytical" || line.costs == "measured";
+  if (!cost.machine.empty() && cost.model == "unit" && !needs_machine) {
+    report({warning("config.no_effect",
+                    "cost.machine has no effect: cost.model = \"unit\" knows no machine",
+                    job.config.where("cost.machine"))});
+  }
   PIPER_ASSIGN(job.said, read_directives(job.config));
   for (const Directive& directive : job.said.directives) {
     if (const auto* split = std::get_if<SplitDirective>(&directive.what)) {
+      if (is_given(job.config, "training.microbatches") &&
+          job.config.training.microbatches != split->n) {
+        report(
+            {warning("config.no_effect",
+                     "training.microbatches has no effect: a [[directive]] splits the rows into " +
+                         std::to_string(split->n),
+                     job.config.where("training.microbatches"))
+                 .note("this one", directive.from.where)});
+      }
       job.config.training.microbatches = split->n;  // strategies see what the job says
     }
   }
@@ -94,6 +111,8 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
   PIPER_ASSIGN(CheckedJob checked, check_job(line));
   Job job;
   PIPER_ASSIGN(job.model, model_graph(checked.config));
+  PIPER_ASSIGN(const Diagnostics remarks, check_parameters(checked.config, job.model));
+  report(remarks);
   Diagnostics warnings;
   auto proposals = propose(checked.config, job.model, checked.plugins, &warnings);
   report(warnings);
@@ -119,6 +138,7 @@ Expected<Job> prepare(const CommandLine& line, const Trace& trace) {
     return fail(std::move(plans.error()));
   }
   job.plans = *std::move(plans);
+  report(plan_remarks(checked.config, job.plans));
   job.config = std::move(checked.config);
   return job;
 }

@@ -161,7 +161,7 @@ void add_simulate(CLI::App& program, CommandLine& line) {
   command.add_option("--trace", options->trace, "write a trace for Perfetto")->type_name("FILE");
   command.add_option("--svg", options->svg, "write the schedule as a picture")->type_name("FILE");
   command.callback([&line, options] {
-    line.measured_costs = options->costs == "measured";
+    line.costs = options->costs;
     line.run = [&line, options] { return run(line, *options); };
   });
 }

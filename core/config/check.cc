@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/config/schema.h"
+#include "core/config/spelling.h"
 
 namespace piper {
 namespace {
@@ -63,10 +64,6 @@ bool has_type(Key::Type type, const RawValue& value) {
                           [](const RawValue& item) { return item.kind == Kind::text; }));
   }
   return false;
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // What a list that should hold texts holds instead.
@@ -156,10 +153,10 @@ std::optional<Diagnostic> check(const Key& key, const std::string& path, const R
       }
       return std::nullopt;
     case Key::Type::choice: {
-      if (contains(key.choices, value.text)) {
+      if (!known_spelling(value.text, key.choices).empty()) {
         return std::nullopt;
       }
-      if (contains(key.later, value.text)) {
+      if (!known_spelling(value.text, key.later).empty()) {
         return error("config.unsupported",
                      path + ": " + describe(value) +
                          " is not supported by this version (expected " + type_text(key) + ")",

@@ -171,6 +171,7 @@ Expected<Config> load_config(const std::string& file, const std::vector<std::str
   if (!loading.errors.empty()) {
     return fail(std::move(loading.errors));
   }
+  add_remarks(loading.config);
   return std::move(loading.config);
 }
 

@@ -38,4 +38,7 @@ Expected<OptionValue> to_option(const std::string& path, const RawValue& value);
 // What keys must satisfy together.
 void check_rules(Loading& loading);
 
+// Settings of a sound job that have no effect, or less than they say: into its remarks.
+void add_remarks(Config& config);
+
 }  // namespace piper

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/config/spelling.h"
+
 namespace piper {
 namespace {
 
@@ -137,9 +139,10 @@ Key choice(std::string_view path, Access access, std::vector<std::pair<std::stri
     made.choices.push_back(name);
   }
   made.later = std::move(later);
-  made.store = [access, values](Config& config, const RawValue& raw) {
+  made.store = [access, values, choices = made.choices](Config& config, const RawValue& raw) {
+    const std::string meant = known_spelling(raw.text, choices);
     for (const auto& [name, value] : values) {
-      if (name == raw.text) {
+      if (name == meant) {
         access(config) = value;
       }
     }
@@ -379,6 +382,14 @@ const Key* find_key(std::string_view section, std::string_view name) {
     }
   }
   return nullptr;
+}
+
+bool is_given(const Config& config, std::string_view path) {
+  static const Config defaults;
+  const std::size_t dot = path.find('.');
+  const Key* key = find_key(path.substr(0, dot), path.substr(dot + 1));
+  PIPER_CHECK(key != nullptr && key->supported, "no such key: " + std::string(path));
+  return key->text(config) != key->text(defaults);
 }
 
 const std::vector<std::string>& section_names() {

@@ -48,6 +48,12 @@ struct Key {
 std::span<const Key> schema();
 const Key* find_key(std::string_view section, std::string_view name);
 
+// Whether the job gives the key another value than its default.
+bool is_given(const Config& config, std::string_view path);
+
+// Key in Config::locations of one glob of one [[optimizer.group]].
+std::string glob_key(std::size_t group, std::size_t glob);
+
 // Names of the sections that this version implements, with those that have no fixed keys (mesh,
 // strategy); and of a section's keys.
 const std::vector<std::string>& section_names();

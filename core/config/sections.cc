@@ -198,11 +198,16 @@ void read_optimizer_groups(Loading& loading, const RawValue& groups) {
       } else if (auto wrong = check(*key, path, entry.value)) {
         loading.refuse(path, *std::move(wrong));
       } else if (key == &globs) {
+        const auto add = [&](const RawValue& glob) {
+          const std::size_t number = loading.config.optimizer.groups.size();
+          loading.config.locations[glob_key(number, group.parameters.size())] = glob.where;
+          group.parameters.push_back(glob.text);
+        };
         if (entry.value.kind == Kind::text) {
-          group.parameters.push_back(entry.value.text);
+          add(entry.value);
         }
         for (const RawValue& item : entry.value.items) {
-          group.parameters.push_back(item.text);
+          add(item);
         }
       } else {
         (key == lr ? group.lr : group.weight_decay) = entry.value.kind == Kind::integer
@@ -217,6 +222,10 @@ void read_optimizer_groups(Loading& loading, const RawValue& groups) {
     }
     loading.config.optimizer.groups.push_back(std::move(group));
   }
+}
+
+std::string glob_key(std::size_t group, std::size_t glob) {
+  return "optimizer.group." + std::to_string(group) + '.' + std::to_string(glob);
 }
 
 void read_strategies(Loading& loading, const RawValue& strategies) {

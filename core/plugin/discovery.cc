@@ -181,6 +181,11 @@ Expected<SearchPath> plugin_search_path(const std::vector<std::string>& given, b
           error("plugin.directory",
                 "expected absolute folders in PIPER_PLUGIN_PATH, got '" + folder.string() + "'"));
     }
+    std::error_code failure;
+    if (!folder.empty() && !fs::is_directory(folder, failure)) {
+      return fail(error("plugin.directory",
+                        "expected folders in PIPER_PLUGIN_PATH, got '" + folder.string() + "'"));
+    }
     add_if_there(path, folder);
   }
   for (const std::string& folder : given) {

@@ -24,8 +24,8 @@ struct SearchPath {
 };
 
 // lib/piper/plugins of the prefix whose bin/ holds the running program; then PIPER_PLUGIN_PATH
-// (colons between), unless the program runs with raised privileges; then `given` (--plugin-dir). A
-// folder of the first two that does not exist is left out. Codes: plugin.directory.
+// (colons between), unless the program runs with raised privileges; then `given` (--plugin-dir).
+// The first is left out where it does not exist. Codes: plugin.directory.
 Expected<SearchPath> plugin_search_path(const std::vector<std::string>& given,
                                         bool allow_unsafe = false);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/config/schema.h"
+#include "core/config/spelling.h"
 
 namespace piper {
 namespace {
@@ -105,7 +106,7 @@ std::optional<Diagnostic> check_item(const OptionSpec& spec, const std::string& 
   }
   if (spec.type == OptionType::enumeration) {
     const std::string& name = std::get<std::string>(value.value);
-    if (std::find(spec.values.begin(), spec.values.end(), name) == spec.values.end()) {
+    if (known_spelling(name, spec.values).empty()) {
       const std::string near = nearest(name, spec.values);
       return refuse("option.choice", item_noun(spec, false),
                     near.empty() ? "" : " (did you mean '" + near + "'?)");
@@ -127,8 +128,10 @@ void append(Option& option, const OptionValue& item) {
       option.numbers.push_back(*as_number(item));
       break;
     case OptionType::string:
-    case OptionType::enumeration:
       option.texts.push_back(std::get<std::string>(item.value));
+      break;
+    case OptionType::enumeration:
+      option.texts.push_back(known_spelling(std::get<std::string>(item.value), option.spec.values));
       break;
   }
 }

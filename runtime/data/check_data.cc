@@ -6,6 +6,7 @@
 #include "runtime/data/inspect.h"
 #include "runtime/data/jsonl.h"
 #include "runtime/data/text.h"
+#include "runtime/data/validation_remarks.h"
 #include "runtime/metrics/display.h"
 
 namespace piper {
@@ -34,6 +35,7 @@ Expected<DataReport> check_text(const Config& config, const ModelGraph& model,
   PIPER_ASSIGN(const TextLayout layout, lay_out_text(config, model));
   PIPER_TRY(enough_rows(config, layout.rows[static_cast<int>(Part::training)]));
   DataReport report;
+  report.remarks = validation_remarks(config, layout.rows[static_cast<int>(Part::held_out)]);
   std::uint64_t looked = 0, strange = 0;
   std::string first, what, start;
   for (const SourceFile& source : layout.files) {
@@ -91,7 +93,11 @@ Expected<DataReport> check_jsonl(const Config& config, const ModelGraph& model,
     return report;  // the rest is looked at when the job starts
   }
   const auto all = static_cast<std::int64_t>(rows.rows());
-  PIPER_TRY(enough_rows(config, all - held_out_of_rows(all, config.validation.fraction)));
+  const std::int64_t held_out = held_out_of_rows(all, config.validation.fraction);
+  PIPER_TRY(enough_rows(config, all - held_out));
+  for (Diagnostic& remark : validation_remarks(config, held_out)) {
+    report.remarks.push_back(std::move(remark));
+  }
   report.looked_at = looked_at(rows.rows(), rows.rows(), true, "row");
   return report;
 }

@@ -19,7 +19,7 @@ struct DataLook {
 
 struct DataReport {
   // Files of text that are none (data.not_text), labels that are the tokens of the same place
-  // (data.unshifted_labels).
+  // (data.unshifted_labels), what [validation] says in vain.
   Diagnostics remarks;
   std::string looked_at;  // `data: looked at all 8 rows`
 };

@@ -7,11 +7,12 @@
 //   else            min + (1 - min) * f(p),  p = (i + 1 - W - S) / D
 //                   f: linear 1 - p, sqrt 1 - sqrt(p), cosine (1 + cos(pi p)) / 2
 //
-// D = round(T * decay_ratio), at most T - W; T - W where no ratio is given.
+// W and D are cut to what fits: core/config/lr_phases.h.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "core/config/lr_phases.h"
 #include "runtime/optim/optimizer.h"
 
 namespace piper {
@@ -34,21 +35,16 @@ double decayed(Decay type, double progress) {
 }  // namespace
 
 double lr_factor(const LrSchedulerConfig& config, std::int64_t step, std::int64_t steps) {
-  const std::int64_t warmup = std::min(config.warmup_steps, steps);
-  std::int64_t decay = steps - warmup;
-  if (config.decay_ratio) {
-    const double wanted = std::nearbyint(static_cast<double>(steps) * *config.decay_ratio);
-    decay = std::min(decay, static_cast<std::int64_t>(wanted));
-  }
-  const std::int64_t stable_end = steps + 1 - decay;  // warm-up included
-  if (step <= warmup) {
-    return static_cast<double>(step) / static_cast<double>(warmup);
+  const LrPhases phases = lr_phases(config, steps);
+  const std::int64_t stable_end = steps + 1 - phases.decay;  // warm-up included
+  if (step <= phases.warmup) {
+    return static_cast<double>(step) / static_cast<double>(phases.warmup);
   }
   if (step <= stable_end || config.decay_type == Decay::none) {
     return 1;
   }
   const double progress =
-      std::min(1.0, static_cast<double>(step - stable_end) / static_cast<double>(decay));
+      std::min(1.0, static_cast<double>(step - stable_end) / static_cast<double>(phases.decay));
   return config.min_lr_factor + (1 - config.min_lr_factor) * decayed(config.decay_type, progress);
 }
 

@@ -57,6 +57,27 @@ TEST_F(Program, ListsItsCommandsInTheHelp) {
   }
 }
 
+TEST_F(Program, NamesOptionsInTheHelpAsTheyAreWritten) {
+  const std::string help = run({"train", "--help"}).out;
+
+  EXPECT_NE(help.find("  --no-progress  "), std::string::npos) << help;
+  EXPECT_NE(help.find("  --plugin-dir FOLDER  "), std::string::npos) << help;
+}
+
+TEST_F(Program, TakesAnOverrideWithASpaceAndRefusesOneWithoutAJob) {
+  const Ended spaced =
+      run({"plan", write("job.toml", graph_job()), "--training.microbatches", "1"});
+  const Ended jobless = run({"plugins", "--training.steps=3"});
+
+  EXPECT_EQ(spaced.status, 0) << spaced.err;
+  EXPECT_NE(spaced.out.find(" microbatches 1"), std::string::npos) << spaced.out.substr(0, 200);
+  EXPECT_EQ(jobless.status, 2);
+  EXPECT_EQ(
+      jobless.err,
+      "error: expected nothing to override without a job, got --training.steps=3 [cli.usage]\n"
+      "note: `piper plugins --help` says more\n");
+}
+
 TEST_F(Program, PrintsItsVersion) {
   const Ended version = run({"--version"});
 

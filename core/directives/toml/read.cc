@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/bytes.h"
+#include "core/config/spelling.h"
 #include "core/directives/mesh_ranks.h"
 #include "core/directives/toml/keys.h"
 #include "core/directives/toml/values.h"
@@ -158,7 +159,13 @@ class Table {
   bool has(const std::string& key) const { return raw_.find(key) != nullptr; }
   std::string text(const std::string& key, std::string otherwise) const {
     const RawValue* value = raw_.find(key);
-    return value == nullptr ? std::move(otherwise) : value->text;
+    if (value == nullptr) {
+      return otherwise;
+    }
+    const DirectiveKey* known = find_directive_key(op_, key);
+    return known != nullptr && known->scalar.type == Key::Type::choice
+               ? known_spelling(value->text, known->scalar.choices)
+               : value->text;
   }
   std::uint32_t number(const std::string& key, std::uint32_t otherwise) const {
     const RawValue* value = raw_.find(key);

@@ -144,7 +144,7 @@ TEST_F(Discovery, LoadsWhatIsUnsafeWhenToldToWithAWarning) {
 }
 
 TEST_F(Discovery, AddsTheFoldersOfTheEnvironmentBeforeTheGivenOnes) {
-  ::setenv("PIPER_PLUGIN_PATH", (folder("a") + ":/no/such/folder").c_str(), 1);
+  ::setenv("PIPER_PLUGIN_PATH", (folder("a") + ":").c_str(), 1);
   const auto path = plugin_search_path({folder("b")});
   ::unsetenv("PIPER_PLUGIN_PATH");
 
@@ -163,6 +163,17 @@ TEST_F(Discovery, RefusesARelativeFolderOfTheEnvironment) {
   EXPECT_EQ(
       to_string(path.error()),
       "error: expected absolute folders in PIPER_PLUGIN_PATH, got 'plugins' [plugin.directory]");
+}
+
+TEST_F(Discovery, RefusesAFolderOfTheEnvironmentThatIsNotThere) {
+  ::setenv("PIPER_PLUGIN_PATH", (folder("a") + ":/no/such/folder").c_str(), 1);
+  const auto path = plugin_search_path({});
+  ::unsetenv("PIPER_PLUGIN_PATH");
+
+  ASSERT_FALSE(path);
+  EXPECT_EQ(to_string(path.error()),
+            "error: expected folders in PIPER_PLUGIN_PATH, got '/no/such/folder' "
+            "[plugin.directory]");
 }
 
 TEST_F(Discovery, RefusesAGivenFolderThatIsNotThere) {
