@@ -99,15 +99,12 @@ void describe_program(CLI::App& program, CommandLine& line) {
       "print the folder of this installation, for CMAKE_PREFIX_PATH");
   program.require_subcommand(1);
   program.footer(
-      "Environment: PIPER_PLUGIN_PATH, folders with plugins; PIPER_LIBTORCH, LibTorch; "
-      \n
-      "
+      "Environment: PIPER_PLUGIN_PATH, folders with plugins; PIPER_LIBTORCH, LibTorch;\n"
       "PIPER_CACHE, a folder for captured models; PIPER_RUNTIME, another runtime.\n"
       "Exit status: 0 done; 1 failed while running, or parity not met; 2 refused before running;\n"
       "130 after Ctrl-C or SIGTERM.\n"
-      "docs/commands.md says more of each, docs/configuration.md has every key of a job file: "
-      "both\n"
-      "are in share/piper of the installation.");
+      "docs/commands.md says more of each, docs/configuration.md has every key of a job file:\n"
+      "both are in share/piper of the installation.");
   add_train(program, line);
   add_plan(program, line);
   add_check(program, line);
