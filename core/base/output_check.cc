@@ -12,6 +12,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/output_file.h"
+#include "core/base/output_target.h"
 
 namespace piper {
 namespace {
@@ -21,23 +22,17 @@ namespace fs = std::filesystem;
 // What a name leads to: a file that is there, or the name that it will get.
 using Identity = std::pair<std::pair<dev_t, ino_t>, std::string>;
 
-constexpr int kMostLinks = 40;  // as many as Linux follows
-
 bool is_regular(const struct stat& found) {
   return S_ISREG(found.st_mode);
 }
 
 Identity identity_of(const std::string& path) {
   struct stat found {};
-  if (::stat(path.c_str(), &found) == 0) {
+  if (::lstat(path.c_str(), &found) == 0) {
     return {{found.st_dev, found.st_ino}, ""};
   }
-  fs::path target = path;
   std::error_code failed;
-  for (int links = 0; links < kMostLinks && fs::is_symlink(target, failed); ++links) {
-    target = target.parent_path() / fs::read_symlink(target, failed);  // an absolute one is taken
-  }
-  return {{0, 0}, fs::weakly_canonical(fs::absolute(target, failed), failed).string()};
+  return {{0, 0}, fs::weakly_canonical(fs::absolute(path, failed), failed).string()};
 }
 
 // Devices and pipes take what comes.
@@ -64,13 +59,13 @@ std::map<Identity, const Input*> files_of(const std::vector<Input>& inputs) {
   for (const Input& input : inputs) {
     std::error_code failed;
     if (!fs::is_directory(input.path, failed)) {
-      files.emplace(identity_of(input.path), &input);
+      files.emplace(identity_of(fs::canonical(input.path, failed).string()), &input);
       continue;
     }
     for (fs::recursive_directory_iterator entry(input.path, failed), end; !failed && entry != end;
          entry.increment(failed)) {
       if (std::error_code ignored; entry->is_regular_file(ignored)) {
-        files.emplace(identity_of(entry->path().string()), &input);
+        files.emplace(identity_of(fs::canonical(entry->path(), ignored).string()), &input);
       }
     }
   }
@@ -103,8 +98,13 @@ Status check_room(const Output& output) {
                     output.where));
 }
 
+// A link to a file is followed; one in a folder is replaced.
+OutputOptions options_of(const Output& output) {
+  return {"output.unwritable", output.where, !output.files.empty()};
+}
+
 Status check_one(const Output& output) {
-  const OutputOptions options{"output.unwritable", output.where, !output.files.empty()};
+  const OutputOptions options = options_of(output);
   for (const std::string& file : files_of(output)) {
     if (Status status = check_writable(file, options); !status) {
       return fail(name(std::move(status.error().front()), output));
@@ -131,7 +131,8 @@ Status check_outputs(const std::vector<Output>& outputs, const std::vector<Input
       if (takes_anything(file)) {
         continue;
       }
-      const Identity identity = identity_of(file);
+      PIPER_ASSIGN(const OutputTarget target, find_target(file, options_of(output)));
+      const Identity identity = identity_of(target.path);
       const auto input = read.find(identity);
       if (input != read.end() && (output.files.empty() || !input->second->replaceable)) {
         errors.push_back(error("output.is_input",

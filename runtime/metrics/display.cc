@@ -103,6 +103,11 @@ void Display::line(const std::string& text) {
   std::fflush(lines_);
 }
 
+void Display::remark(const Diagnostic& diagnostic) {
+  clear();
+  std::fprintf(stderr, "%s\n", to_string(diagnostic).c_str());
+}
+
 void Display::progress(const std::string& text, bool now) {
   const auto time = std::chrono::steady_clock::now();
   if (progress_ == nullptr || (drawn_ && !now && time - last_ < std::chrono::milliseconds(100))) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/base/diagnostic.h"
 #include "runtime/metrics/step_record.h"
 
 namespace piper {
@@ -40,6 +41,8 @@ class Display {
   Display& operator=(const Display&) = delete;
 
   void line(const std::string& text);
+  // On standard error.
+  void remark(const Diagnostic& diagnostic);
   // At most ten times a second; `now`: in any case.
   void progress(const std::string& text, bool now = false);
 

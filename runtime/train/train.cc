@@ -1,7 +1,8 @@
 #include "runtime/train/train.h"
 
+#include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <utility>
 
 #include "runtime/checkpoint/hf.h"
 #include "runtime/guarded.h"
@@ -156,6 +157,8 @@ class Run {
     summary_.steps = step;
     if (record.loss) {
       summary_.loss = record.loss;
+    } else if (!std::exchange(remarked_, true)) {
+      display_.remark(no_tokens(step));
     }
     if (profile_.wants(step)) {
       PIPER_TRY(profile_.write(job_, result));
@@ -211,6 +214,14 @@ class Run {
     return errors.front().code == "run.cancelled" ? Status() : fail(std::move(errors));
   }
 
+  Diagnostic no_tokens(std::int64_t step) const {
+    const std::int64_t rows = job_.config.training.global_batch_size;
+    return warning("data.no_tokens",
+                   "expected labels other than -100 in the " + std::to_string(rows) +
+                       (rows == 1 ? " row" : " rows") + " of step " + std::to_string(step) +
+                       ", got none: the step makes no update, nor will others of that kind");
+  }
+
   Diagnostic not_finite(std::int64_t step, const StepResult& result) const {
     return error(kNotFinite,
                  "step " + std::to_string(step) + ": expected finite numbers, got loss " +
@@ -258,6 +269,7 @@ class Run {
   TrainSummary summary_;
   StepRecord first_;
   std::int64_t updates_ = 0;  // made so far: what the optimizer and the learning rate count
+  bool remarked_ = false;     // a step without counted labels
   double timed_seconds_ = 0;  // of the steps after the first
   std::int64_t timed_tokens_ = 0;
 };

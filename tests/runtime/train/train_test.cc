@@ -180,10 +180,16 @@ TEST_F(Train, AStepWithoutACountedLabelCountsAsAStepAndMakesNoUpdate) {
 TEST_F(Train, ARunWithoutACountedLabelHasNoLoss) {
   engine_->on_train = [](const FakeEngine::Asked&) { return StepResult{}; };
 
+  ::testing::internal::CaptureStderr();
   const auto summary = run();
+  const std::string said = ::testing::internal::GetCapturedStderr();
 
   ASSERT_TRUE(summary.has_value());
   EXPECT_FALSE(summary->loss.has_value());
+  EXPECT_NE(said.find("warning: expected labels other than -100 in the 5 rows of step 1, got none"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("of step 2"), std::string::npos) << "one remark is enough";
 }
 
 TEST_F(Train, AnErrorOfTheEngineEndsTheRun) {
