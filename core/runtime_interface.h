@@ -55,6 +55,7 @@ struct CheckOptions {
   bool whole_data = false;      // look at all data; otherwise at what fits into two seconds
   std::vector<Output> outputs;  // that the command will write: they can be written,
   std::vector<Input> inputs;    // and are none of these, beside the data files
+  bool progress = true;         // show how far a long look is, where standard error is a terminal
 };
 
 // What a look at the files of a job found, beside errors.

@@ -29,7 +29,7 @@ Status check_files(const Config& config, const CheckOptions& options) {
 }
 
 Expected<DataReport> look_at_data(const Job& job, const CheckOptions& options) {
-  const bool shown = options.outputs.progress && is_terminal(stderr);
+  const bool shown = options.progress && is_terminal(stderr);
   Display display(stdout, shown ? stderr : nullptr);
   return check_data(job.config, job.model,
                     {.whole = options.whole_data,

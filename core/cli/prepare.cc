@@ -218,6 +218,7 @@ Expected<CheckOptions> check_options(const CommandLine& line, const Job& job,
                  plugin_search_path(line.plugin_directories, line.allow_unsafe_plugins));
     options.outputs = outputs_of(job, *outputs);
     options.inputs = inputs_of(job.config, plugins);
+    options.progress = outputs->progress;
   }
   return options;
 }
