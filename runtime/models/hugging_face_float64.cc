@@ -1,6 +1,7 @@
 #include "runtime/models/hugging_face_float64.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/Version.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mean.h>
@@ -20,9 +21,16 @@ using at::Tensor;
 
 namespace {
 
+// How many float32 numbers LibTorch's kernels take at once on this processor.
+std::int64_t lanes() {
+  static const std::int64_t count = at::get_cpu_capability() == "AVX512" ? 16 : 8;
+  return count;
+}
+
 // Softmax over the last dimension, with a backward that rounds as LibTorch's does on several
-// threads of a processor with 16 lanes, which is what the reference values were made with. On one
-// thread LibTorch's own adds fused products, and rounds otherwise: in float32 that shows.
+// threads of this processor, which is what the reference values were made with. On one thread
+// LibTorch's own adds fused products on some processors, and rounds otherwise: in float32 that
+// shows.
 class Softmax : public torch::autograd::Function<Softmax> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& scores) {
@@ -39,14 +47,14 @@ class Softmax : public torch::autograd::Function<Softmax> {
 
  private:
   static Tensor sum_by_lanes(const Tensor& terms) {
-    constexpr std::int64_t kLanes = 16;
-    const std::int64_t missing = (kLanes - terms.size(-1) % kLanes) % kLanes;
+    const std::int64_t width = lanes();
+    const std::int64_t missing = (width - terms.size(-1) % width) % width;
     const Tensor padded = at::constant_pad_nd(terms, {0, missing});
-    Tensor sums = padded.narrow(-1, 0, kLanes);
-    for (std::int64_t at = kLanes; at < padded.size(-1); at += kLanes) {
-      sums = sums + padded.narrow(-1, at, kLanes);
+    Tensor sums = padded.narrow(-1, 0, width);
+    for (std::int64_t at = width; at < padded.size(-1); at += width) {
+      sums = sums + padded.narrow(-1, at, width);
     }
-    for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t half = width / 2; half > 0; half /= 2) {
       sums = sums.narrow(-1, 0, half) + sums.narrow(-1, half, half);
     }
     return sums;

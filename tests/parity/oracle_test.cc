@@ -12,6 +12,7 @@
 #include "runtime/train/weights.h"
 #include "tests/parity/harness.h"
 #include "tests/runtime/data/fixture.h"
+#include "tests/support/oracle_file.h"
 
 namespace piper {
 namespace {
@@ -22,7 +23,7 @@ using testing::feed;
 class Oracle : public ::testing::TestWithParam<std::string> {
  protected:
   static std::string path(const std::string& name) {
-    return std::string(PIPER_SOURCE_DIR "/tests/data/oracles/") + GetParam() + "/" + name;
+    return testing::oracle_file(GetParam(), name);
   }
   static nlohmann::json json(const std::string& name) {
     return nlohmann::json::parse(std::ifstream(path(name)));

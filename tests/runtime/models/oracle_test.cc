@@ -10,6 +10,7 @@
 
 #include "runtime/checkpoint/safetensors.h"
 #include "tests/runtime/models/running_model.h"
+#include "tests/support/oracle_file.h"
 
 namespace piper {
 namespace {
@@ -19,7 +20,7 @@ using nlohmann::json;
 class Oracle : public testing::TestWithParam<const char*> {
  protected:
   std::string file(const std::string& name) const {
-    return std::string(PIPER_SOURCE_DIR "/tests/data/oracles/") + GetParam() + "/" + name;
+    return testing::oracle_file(GetParam(), name);
   }
   json read(const std::string& name) const { return json::parse(std::ifstream(file(name))); }
 
