@@ -291,7 +291,14 @@ void check_rendezvous(Report& report) {
   // Would the collectives alone be stuck? Then no global order has them all.
   Rendezvous collectives(report.plan, false);
   const bool has_order = collectives.run();
-  const auto cycle = (has_order ? all : collectives).cycle();
+  auto cycle = (has_order ? all : collectives).cycle();
+  // Begins with a task that somebody has said something of.
+  const auto first = std::find_if(cycle.begin(), cycle.end(), [&](const Rendezvous::Block& block) {
+    return report.where(block.blocked).known();
+  });
+  if (first != cycle.end()) {
+    std::rotate(cycle.begin(), first, cycle.end());
+  }
   Diagnostic diagnostic =
       error(has_order ? "plan.deadlock" : "plan.collective_order",
             std::to_string(cycle.size()) +

@@ -110,7 +110,8 @@ Status DataFile::read(std::uint64_t offset, std::size_t count, char* to) const {
       return fail(unreadable(source_, errno, {}));
     }
     if (got == 0) {
-      return fail(changed(source_, offset + done));
+      PIPER_TRY(unchanged());
+      return fail(unreadable(source_, EIO, {}));
     }
     done += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
   }

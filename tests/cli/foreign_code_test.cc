@@ -87,7 +87,7 @@ TEST_F(ForeignCode, PrintsOnStandardErrorSoThatOutputStaysWhole) {
   const Ended ended = plan_with("prints", {"--format", "json"});
 
   EXPECT_EQ(ended.err, "printed by a plugin\n");
-  EXPECT_NO_THROW(static_cast<void>(nlohmann::json::parse(ended.out)));
+  EXPECT_TRUE(nlohmann::json::accept(ended.out)) << ended.out;
 }
 
 TEST_F(ForeignCode, IsNotBlamedForWhatComesAfterIt) {

@@ -4,7 +4,7 @@ is there, and none that is not; and, with the program, every command and option.
 usage: check_commands.py [ROOT [PIPER_PROGRAM]]
 
 In the sources a code is a string literal "area.name" in core/ or runtime/. So are paths of keys;
-those count where error(), warning() or a refuse() of that file takes them.
+those count where error(), warning() or a remark() or refuse() of that file takes them.
 """
 
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 LITERAL = re.compile(r'"([a-z][a-z0-9]*\.[a-z][a-z0-9_]*)"')
 COMMENT = re.compile(r"//[^\n]*")
 TABLES_OF_KEYS = ("core/config/schema.cc", "core/directives/toml/keys.cc")
-REPORTED = re.compile(r"(?<![\w.])(?:error|warning|refuse)\(\s*$")
+REPORTED = re.compile(r"(?<![\w.])(?:error|warning|remark|refuse)\(\s*$")
 WRITTEN = re.compile(r"\[([a-z]+\.[a-z_]+)\]\\n")  # a message that is printed by hand
 VARIABLE = re.compile(r'getenv\(\s*"(\w+)"')
 NAMES = re.compile(r'"((?:PIPER|XDG)_[A-Z_]+|HOME|PATH|LD_LIBRARY_PATH|WORLD_SIZE)"')
@@ -23,12 +23,14 @@ NAMES = re.compile(r'"((?:PIPER|XDG)_[A-Z_]+|HOME|PATH|LD_LIBRARY_PATH|WORLD_SIZ
 # Literals of that form that are neither codes nor keys.
 OTHERS = {
     "piper.manifest",  # a section of a library
-    "version.py", "config.json", "model.safetensors",  # files
     "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",  # parameters
     "ranks.at", "ranks.along", "ranks.of", "ranks.group", "ranks.list",  # functions of the ABI
     "strategy.name", "strategy.plugin", "mesh.dp", "mesh.ep", "mesh.order", "optimizer.group",  # paths in messages
-    "where.self",  # an operator's overload
+    "where.self", "std.correction", "var.correction",  # overloads of operators
 }
+FILE = re.compile(r".*\.(json|model|py|safetensors|txt)$")  # likewise, and not a code either
+# Paths of keys that are codes too, and that a helper is given.
+KEYS_AND_CODES = {"checkpoint.initial_load_path", "model.hf_assets_path"}
 # Read by LibTorch, or by the shell, and said in the page.
 READ_BY_OTHERS = {"OMP_NUM_THREADS", "PATH"}
 
@@ -51,7 +53,8 @@ def codes_of(root):
         for literal in LITERAL.finditer(text):
             name = literal[1]
             reported = REPORTED.search(text[max(0, literal.start() - 80):literal.start()])
-            if reported or (name not in keys and name not in OTHERS):
+            named = name not in keys and name not in OTHERS and not FILE.match(name)
+            if reported or named or name in KEYS_AND_CODES:
                 found.setdefault(name, f"{file}:{text.count(chr(10), 0, literal.start()) + 1}")
         for message in WRITTEN.finditer(text):
             found.setdefault(message[1], file)
@@ -114,8 +117,7 @@ def check_options(page, program):
 def check(root, program=None):
     """Returns one message for each thing that is not where it should be."""
     page = (root / "docs/commands.md").read_text()
-    found = {code: place for code, place in codes_of(root).items()}
-    messages = compare("code", first_columns(section(page, "Codes")), found)
+    messages = compare("code", first_columns(section(page, "Codes")), codes_of(root))
     variables = {**{name: "" for name in READ_BY_OTHERS}, **variables_of(root)}
     messages += compare("variable", first_columns(section(page, "Environment")), variables)
     if program:

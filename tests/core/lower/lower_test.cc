@@ -330,7 +330,15 @@ TEST(Chain, OfOrdersThatWaitForEachOtherShowsTheShortestCycle) {
 
   EXPECT_EQ(text,
             "job.toml:9:1: error: zig: the orders and the data they need form a cycle of 6 tasks "
-            "[order.cycle]\n");
+            "[order.cycle]\n"
+            "note: 1B0@1 comes before send grad %3 1 m0@1: gradient %3\n"
+            "note: send grad %3 1 m0@1 comes before 0B0@0: gradient %3\n"
+            "job.toml:9:1: note: 0B0@0 comes before 0F1@0: order_chain of zig on rank 0, action 2 "
+            "before action 3\n"
+            "note: 0F1@0 comes before send %3 m1@0: activation %3\n"
+            "note: send %3 m1@0 comes before 1F1@1: activation %3\n"
+            "job.toml:9:1: note: 1F1@1 comes before 1B0@1: order_chain of zig on rank 1, action 1 "
+            "before action 5");
   for (const std::int64_t distance : {0, 2, 10000}) {
     EXPECT_EQ(crossed_orders(distance, true), text) << distance;
   }

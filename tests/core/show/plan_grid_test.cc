@@ -86,9 +86,9 @@ TEST(Svg, BoxesOfARowDoNotOverlap) {
 
 // "loss report" was drawn under the next square with the widest face that is usual, DejaVu Sans.
 TEST(Svg, TakesTextForAsWideAsTheWidestUsualFaceDrawsIt) {
-  EXPECT_GE(text_width("loss report", 11), 62.6);
-  EXPECT_GE(text_width("rank 0", 11, /*bold=*/true), 41.9);
-  EXPECT_LE(text_width("loss report", 11), 66);
+  EXPECT_GE(text_width("loss report", 11), 58.58);
+  EXPECT_GE(text_width("rank 0", 11, /*bold=*/true), 39.47);
+  EXPECT_LE(text_width("loss report", 11), 62);
   EXPECT_EQ(text_width("\u2026", 10), 10);
 }
 

@@ -63,8 +63,7 @@ TEST(Compare, WhatIsComparedAndEqualSaysSo) {
 
   const std::string text = equal.text();
 
-  EXPECT_NE(text.find("a.weight             3.0e-07   rank 1 step 2  equal     -\n"),
-            std::string::npos)
+  EXPECT_NE(text.find("a.weight  3.0e-07   rank 1 step 2  equal     -\n"), std::string::npos)
       << text;
   EXPECT_NE(text.find("update: against one device's optimizer, given the gradients of this run\n"),
             std::string::npos)
