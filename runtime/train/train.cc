@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/folders.h"
 #include "runtime/checkpoint/hf.h"
 #include "runtime/guarded.h"
 #include "runtime/metrics/display.h"
@@ -309,6 +310,10 @@ Expected<TrainSummary> train(const Job& job, const TrainOptions& options,
                              const EngineFactory& create) {
   const Config& config = job.config;
   PIPER_ASSIGN(std::unique_ptr<RowSource> rows, load_dataset(config, job.model));
+  for (const std::string& file :
+       {config.metrics.file, config.profiling.trace, options.save_costs, options.save_gradients}) {
+    PIPER_TRY(file.empty() ? Status() : make_parents(file));
+  }
   PIPER_ASSIGN(MetricsFile metrics,
                MetricsFile::open(config.metrics.file, config.where("metrics.file")));
   PIPER_ASSIGN(Profile profile, Profile::open(job, options.save_costs));
