@@ -114,6 +114,7 @@ TEST_F(Train, StopsAtTheStepThatIsNotFinite) {
   job_.config.metrics.log_freq = 10;
   engine_->on_train = [](const FakeEngine::Asked& asked) {
     StepResult result;
+    result.tokens = 1;
     result.finite = asked.step != 3;
     result.loss = result.finite ? 1 : std::numeric_limits<double>::quiet_NaN();
     return result;
