@@ -131,7 +131,7 @@ class Remarks {
     }
   }
 
-  // A graph was captured with the keys that it depends on.
+  // A graph was captured with the keys of [model]; core/settings compares the length and the type.
   void graph() {
     if (config_.model.graph.empty()) {
       return;
@@ -141,9 +141,6 @@ class Remarks {
       if (key.section == "model" && key.name != "graph" && key.supported) {
         no_effect(key.path(), why);
       }
-    }
-    for (const char* key : {"training.dtype", "training.seq_len"}) {
-      no_effect(key, why);
     }
   }
 

@@ -28,6 +28,7 @@ class Checker {
       return fail(std::move(errors_));
     }
     check_defaults();
+    check_graph();
     return std::move(remarks_);
   }
 
@@ -186,6 +187,31 @@ class Checker {
                                  "optimizer.lr: a learning rate of 0 for every parameter: no step "
                                  "changes a weight",
                                  config_.where("optimizer.lr")));
+    }
+  }
+
+  // A graph of a file has the length of a row and the type that it was captured with.
+  void check_graph() {
+    if (config_.model.graph.empty()) {
+      return;
+    }
+    const auto differs = [&](const std::string& path, const std::string& graph) {
+      if (is_given(config_, path)) {
+        remarks_.push_back(warning("config.no_effect",
+                                   path + " has no effect: model.graph was captured with " + graph,
+                                   config_.where(path)));
+      }
+    };
+    if (valid(model_.labels)) {
+      const std::vector<Affine>& shape = model_.value(model_.labels).shape;
+      if (shape.size() > 1 && shape[1].fixed != config_.training.seq_len) {
+        differs("training.seq_len", std::to_string(shape[1].fixed));
+      }
+    }
+    const DType dtype =
+        model_.parameters.empty() ? config_.training.dtype : model_.parameters.front().dtype;
+    if (dtype != config_.training.dtype) {
+      differs("training.dtype", toml_text(to_string(dtype)));
     }
   }
 

@@ -239,8 +239,9 @@ plugin = "interleaved1f1b"
   std::string change(const Setting& setting) {
     Texts with = setting.with;
     with.push_back(setting.key + '=' + setting.value);
-    const Outcome& before = once(planned_, setting.with, &Settings::planned);
+    const Outcome& before = planned_without(setting);
     const Outcome after = planned(with);
+    EXPECT_EQ(before.status, 0) << setting.key << ": " << before.said;
     if (setting.least_seconds == 0) {
       if (after.status != before.status || after.said != before.said) {
         return "said";
@@ -258,7 +259,7 @@ plugin = "interleaved1f1b"
                  ? "time"
                  : "";
     }
-    const Outcome& base = once(trained_, setting.with, &Settings::trained);
+    const Outcome& base = trained_without(setting);
     return run.status != base.status || run.said != base.said ? "said"
            : run.numbers != base.numbers                      ? "numbers"
            : run.lines != base.lines                          ? "lines"
@@ -266,15 +267,24 @@ plugin = "interleaved1f1b"
                                                               : "";
   }
 
-  const Outcome& once(std::map<Texts, Outcome>& known, const Texts& overrides,
-                      Outcome (Settings::*run)(const Texts&) const) {
-    const auto found = known.find(overrides);
-    return found != known.end() ? found->second
-                                : known.emplace(overrides, (this->*run)(overrides)).first->second;
+  // Without the setting; run once for each `with`.
+  const Outcome& planned_without(const Setting& setting) {
+    const auto [found, is_new] = planned_.try_emplace(setting.with);
+    if (is_new) {
+      found->second = planned(setting.with);
+    }
+    return found->second;
+  }
+  const Outcome& trained_without(const Setting& setting) {
+    const auto [found, is_new] = trained_.try_emplace(setting.with);
+    if (is_new) {
+      found->second = trained(setting.with);
+    }
+    return found->second;
   }
 
   fs::path folder_;
-  std::map<Texts, Outcome> planned_, trained_;  // without the setting, by its `with`
+  std::map<Texts, Outcome> planned_, trained_;  // by Setting::with
 };
 
 // The rows of a key: its own, and one for each choice that it has beside the default.
@@ -345,7 +355,7 @@ TEST_F(Settings, HaveNoEffectWhereARemarkSaysSo) {
   for (const Setting& row : rows) {
     Texts with = row.with;
     with.push_back(row.key + '=' + row.value);
-    const Outcome& before = once(trained_, row.with, &Settings::trained);
+    const Outcome& before = trained_without(row);
     const Outcome after = trained(with);
     EXPECT_NE(after.said.find("--" + with.back() + ": warning: " + row.key + " has no effect: "),
               std::string::npos)

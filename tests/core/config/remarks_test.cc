@@ -131,9 +131,7 @@ TEST(Remarks, TellWhatOneRankDoesNot) {
 TEST(Remarks, TellThatAGraphIsOfATimeBefore) {
   EXPECT_EQ(remarks({}, "[model]\ngraph = \"m.graph\"\nlayers = 8\n[training]\nseq_len = 64\n"),
             "warning: model.layers has no effect: model.graph is of one captured before, with the "
-            "value of then [config.no_effect]\n"
-            "warning: training.seq_len has no effect: model.graph is of one captured before, with "
-            "the value of then [config.no_effect]\n");
+            "value of then [config.no_effect]\n");
 }
 
 TEST(Remarks, TellThatAFilterNeedsAMode) {

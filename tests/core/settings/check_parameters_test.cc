@@ -20,6 +20,8 @@ ModelGraph model_of(const std::vector<std::string>& freeze = {}) {
     }
     model.parameters.push_back(std::move(parameter));
   }
+  model.values = {{"labels", DType::int64, {{1, 0}, {0, 16}}}};
+  model.labels = ValueId{0};
   return model;
 }
 
@@ -101,6 +103,17 @@ TEST(CheckParameters, RemarksOnARateOfZeroForAll) {
   EXPECT_EQ(said("[optimizer]\nlr = 0\n"), "job.toml:2:6" + still);
   EXPECT_EQ(said("[optimizer]\nlr = 0\n[[optimizer.group]]\nparameters = \"*norm\"\nlr = 0.1\n"),
             "");
+}
+
+TEST(CheckParameters, RemarksOnALengthAndATypeThatAGraphDoesNotHave) {
+  const std::string graph = "[model]\ngraph = \"m.graph\"\n[training]\n";
+
+  EXPECT_EQ(said(graph + "seq_len = 64\ndtype = \"bfloat16\"\n"),
+            "job.toml:4:11: warning: training.seq_len has no effect: model.graph was captured with "
+            "16 [config.no_effect]\n"
+            "job.toml:5:9: warning: training.dtype has no effect: model.graph was captured with "
+            "\"float32\" [config.no_effect]");
+  EXPECT_EQ(said(graph + "seq_len = 16\n"), "");
 }
 
 }  // namespace
