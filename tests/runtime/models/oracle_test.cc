@@ -19,9 +19,7 @@ using nlohmann::json;
 
 class Oracle : public testing::TestWithParam<const char*> {
  protected:
-  std::string file(const std::string& name) const {
-    return testing::oracle_file(GetParam(), name);
-  }
+  std::string file(const std::string& name) const { return testing::oracle_file(GetParam(), name); }
   json read(const std::string& name) const { return json::parse(std::ifstream(file(name))); }
 
   static at::Tensor matrix(const json& rows) {
