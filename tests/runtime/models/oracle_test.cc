@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-class Oracle : public testing::TestWithParam<const char*> {
+class Oracle : public ::testing::TestWithParam<const char*> {
  protected:
   std::string file(const std::string& name) const { return testing::oracle_file(GetParam(), name); }
   json read(const std::string& name) const { return json::parse(std::ifstream(file(name))); }
