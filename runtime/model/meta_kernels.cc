@@ -58,7 +58,8 @@ Tensor relu(const Tensor& input) {
   return at::clamp_min(input, 0);
 }
 
-Tensor whole(const Tensor& input) {
+Tensor largest(const Tensor& input) {
+  TORCH_CHECK(input.numel() > 0, "max() and min(): expected elements, got none");
   return at::empty({}, input.options());
 }
 
@@ -205,8 +206,8 @@ void install_meta_kernels() {
     meta->impl("native_layer_norm_backward", layer_norm_backward);
     meta->impl("mse_loss_backward", mse_loss_backward);
     meta->impl("relu", relu);
-    meta->impl("max", whole);
-    meta->impl("min", whole);
+    meta->impl("max", largest);
+    meta->impl("min", largest);
     meta->impl("std.correction", deviation);
     meta->impl("var.correction", deviation);
     meta->impl("_scaled_dot_product_flash_attention_for_cpu", attention);

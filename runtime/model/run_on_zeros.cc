@@ -1,11 +1,11 @@
 #include "runtime/model/run_on_zeros.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,20 +20,11 @@ namespace {
 
 using at::Tensor;
 
-std::int64_t elements_of(const Tensor& meta) {
-  if (meta.numel() == 0) {
-    return 0;
-  }
-  std::int64_t reached = 1;
-  for (std::int64_t dim = 0; dim < meta.dim(); ++dim) {
-    reached += (meta.size(dim) - 1) * meta.stride(dim);
-  }
-  return std::max(reached, meta.numel());
-}
-
+// In the order of its strides, dense: kernels make results in the strides of what they are given,
+// and would write beyond one whose elements share memory.
 Tensor zeros_for(const Tensor& meta) {
-  return at::zeros({elements_of(meta)}, meta.options().device(at::kCPU))
-      .as_strided(meta.sizes(), meta.strides());
+  return at::zeros({meta.numel()}, meta.options().device(at::kCPU))
+      .as_strided(meta.sizes(), at::infer_dense_strides(meta.sizes(), meta.strides()));
 }
 
 // `value` with each tensor replaced.
@@ -88,7 +79,7 @@ void expect_few(const c10::OperatorHandle& op, const std::vector<c10::IValue>& a
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const Tensor& tensor) {
       if (tensor.is_meta()) {
-        bytes += elements_of(tensor) * static_cast<std::int64_t>(tensor.element_size());
+        bytes += tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
         inputs += (inputs.empty() ? "" : ", ") + describe(tensor);
       }
     });

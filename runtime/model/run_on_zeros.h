@@ -21,9 +21,9 @@ class TooManyZeros : public std::runtime_error {
 };
 
 // A boxed kernel for the meta device: calls `op` with zeros in place of the meta tensors on the
-// stack, in their sizes and strides, and leaves meta tensors in the sizes and strides of the
-// results. Each zero tensor has memory of its own, for as many elements as its sizes say and its
-// strides reach, whichever are more: a kernel may take an expanded tensor for a contiguous one.
+// stack, and leaves meta tensors in the sizes and strides of the results. Each zero tensor has
+// memory of its own for every element, and its dimensions in the order of the meta tensor's
+// strides: no element shares memory with another, as those of an expanded tensor do.
 // Throws TooManyZeros, and what the operator throws. Any thread.
 void run_on_zeros(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <new>
 
 namespace piper::test {
@@ -27,10 +29,12 @@ class GuardedAllocator final : public c10::Allocator {
       throw std::bad_alloc();
     }
     // As aligned as its size, which is that of its elements or more.
-    return {static_cast<char*>(base) + usable - bytes, new Block{base, usable + page}, &release,
-            c10::kCPU};
+    void* const data = static_cast<char*>(base) + usable - bytes;
+    const std::lock_guard lock(mutex());
+    blocks()[data] = {base, usable + page};
+    return {data, data, &release, c10::kCPU};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }
@@ -40,11 +44,22 @@ class GuardedAllocator final : public c10::Allocator {
     void* base;
     std::size_t bytes;
   };
-  static void release(void* context) {
-    if (const auto* const block = static_cast<Block*>(context)) {
-      munmap(block->base, block->bytes);
-      delete block;
+  // By their data. oneDNN asks for memory that its address alone gives back.
+  static std::map<void*, Block>& blocks() {
+    static std::map<void*, Block> all;
+    return all;
+  }
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static void release(void* data) {
+    if (data == nullptr) {
+      return;
     }
+    const std::lock_guard lock(mutex());
+    const auto block = blocks().extract(data);
+    munmap(block.mapped().base, block.mapped().bytes);
   }
 };
 

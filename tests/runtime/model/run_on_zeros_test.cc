@@ -56,6 +56,10 @@ const std::vector<Layout>& layouts() {
        [](const Options& o) {
          return at::zeros({14}, o).as_strided({6, 4}, {2, 1});
        }},
+      {"every row, transposed",
+       [](const Options& o) {
+         return at::zeros({4, 1}, o).t().expand({6, 4});
+       }},
       {"no row",
        [](const Options& o) {
          return at::zeros({0, 4}, o);
@@ -80,6 +84,12 @@ Tensors all(std::tuple<Tensor, Tensor, Tensor> three) {
   return {std::get<0>(three), std::get<1>(three), std::get<2>(three)};
 }
 
+// LibTorch's kernel divides by the number of elements: of none it ends the process, on any device.
+const Tensor& filled(const Tensor& x) {
+  TORCH_CHECK(x.numel() > 0, "empty");
+  return x;
+}
+
 const std::vector<Operator>& operators() {
   static const std::vector<Operator> all_of_them{
       {"flip", [](const Tensor& x) { return Tensors{x.flip(1)}; }},
@@ -97,12 +107,12 @@ const std::vector<Operator>& operators() {
        [](const Tensor& x) { return Tensors{at::addbmm(x, x.unsqueeze(2), x.unsqueeze(1))}; }},
       {"cummax", [](const Tensor& x) { return all(x.cummax(0)); }},
       {"weight_norm",
-       [](const Tensor& x) { return Tensors{at::_weight_norm(x, x.narrow(1, 0, 1), 0)}; }},
+       [](const Tensor& x) { return Tensors{at::_weight_norm(filled(x), x.narrow(1, 0, 1), 0)}; }},
       {"weight_norm last",
-       [](const Tensor& x) { return Tensors{at::_weight_norm(x, x.narrow(0, 0, 1), 1)}; }},
+       [](const Tensor& x) { return Tensors{at::_weight_norm(filled(x), x.narrow(0, 0, 1), 1)}; }},
       {"weight_norm backward",
        [](const Tensor& x) {
-         const Tensor v = x.contiguous(), g = v.narrow(1, 0, 1).contiguous();
+         const Tensor v = filled(x).contiguous(), g = v.narrow(1, 0, 1).contiguous();
          return all(at::_weight_norm_interface_backward(v, v, g, g, 0));
        }},
       // With rules of their own.
@@ -125,8 +135,9 @@ const std::vector<Operator>& operators() {
        [](const Tensor& x) { return Tensors{at::native_dropout_backward(x, x > 0, 2.0)}; }},
       {"layer_norm backward",
        [](const Tensor& x) {
-         const Tensor mean = x.select(1, 0).unsqueeze(1), weight = x.select(0, 0);
-         return all(at::native_layer_norm_backward(x, x, {4}, mean, mean, weight, weight,
+         const Tensor mean = at::zeros({x.size(0), 1}, x.options());
+         const Tensor weight = at::zeros({x.size(1)}, x.options());
+         return all(at::native_layer_norm_backward(x, x, {x.size(1)}, mean, mean, weight, weight,
                                                    {true, true, true}));
        }},
       {"conv1d",
@@ -169,8 +180,8 @@ TEST(RunOnZeros, GivesWhatTheCpuGivesForEveryLayoutOfItsInputs) {
   EXPECT_GT(compared, 150) << "most are not refused";
 }
 
-// _weight_norm makes its inputs contiguous first; the kernel below it reads as many elements as
-// their sizes say, whatever the strides.
+// Below _weight_norm, which makes its inputs contiguous, is a kernel that reads and writes as many
+// elements as the sizes say, also of a result in the strides of an expanded tensor.
 TEST(RunOnZeros, LeavesRoomForAKernelThatTakesAnExpandedTensorForAContiguousOne) {
   install_meta_kernels();
   const test::GuardedTensors guarded;
