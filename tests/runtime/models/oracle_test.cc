@@ -128,7 +128,7 @@ TEST_P(Oracle, ThreeAdamWStepsGiveHuggingFacesWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Qwen3, Oracle, testing::Values("qwen3_dense", "qwen3_tied"),
+INSTANTIATE_TEST_SUITE_P(Qwen3, Oracle, ::testing::Values("qwen3_dense", "qwen3_tied"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
