@@ -305,11 +305,11 @@ TEST_F(Program, SaysWhichOutputOfASimulationCannotBeWritten) {
 
   for (const char* option : {"--trace", "--svg"}) {
     const Ended ended = run({"simulate", job, option, "job.toml/file"});
-    EXPECT_EQ(ended.status, 1);
+    EXPECT_EQ(ended.status, 2);
     EXPECT_EQ(ended.out, "");
-    EXPECT_EQ(ended.err,
-              "error: expected a file that can be written, got 'job.toml/file': not a directory "
-              "[cli.output]\n");
+    EXPECT_EQ(ended.err, std::string("error: ") + option +
+                             ": expected a file that can be written, got 'job.toml/file': not a "
+                             "directory [output.unwritable]\n");
   }
 }
 

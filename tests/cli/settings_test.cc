@@ -91,7 +91,7 @@ const std::vector<Setting>& settings() {
       {"comm.train_timeout_seconds", "0.01", {"emulate.forward_ms=100"}},
       {"comm.receive_distance", "0"},
       {"cost.machine", "machine.toml", {"cost.model=analytical"}},
-      {"cost.model", "measured", {"cost.file=costs.toml"}},
+      {"cost.model", "analytical", {}},
       {"cost.file", "slower.toml", measured},
       {"memory.capacity", "1KiB"},
       {"profiling.trace", "trace.json"},

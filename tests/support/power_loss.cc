@@ -104,8 +104,17 @@ class Disk {
     }
   }
 
+  // A name that is made and removed again before the disk has seen it leaves nothing to choose;
+  // what it leaves in between is seen at the calls in between.
   void change(Change change) {
     make(change, now_);
+    const auto made = std::find_if(pending_.rbegin(), pending_.rend(), [&](const Change& earlier) {
+      return earlier.from == change.from || earlier.to == change.from;
+    });
+    if (change.to.empty() && made != pending_.rend() && made->from.empty()) {
+      pending_.erase(std::next(made).base());
+      return;
+    }
     pending_.push_back(std::move(change));
   }
 
