@@ -215,12 +215,13 @@ class Run {
     return errors.front().code == "run.cancelled" ? Status() : fail(std::move(errors));
   }
 
-  Diagnostic no_tokens(std::int64_t step) const {
+  Diagnostic no_tokens(std::int64_t step) {
     const std::int64_t rows = job_.config.training.global_batch_size;
     return warning("data.no_tokens",
                    "expected labels other than -100 in the " + std::to_string(rows) +
                        (rows == 1 ? " row" : " rows") + " of step " + std::to_string(step) +
-                       ", got none: the step makes no update, nor will others of that kind");
+                       ", got none: the step makes no update, nor will others of that kind",
+                   loader_.place_of(step));
   }
 
   Diagnostic not_finite(std::int64_t step, const StepResult& result) const {

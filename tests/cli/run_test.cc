@@ -259,6 +259,10 @@ TEST_F(Run, TrainsBesideStepsWithoutACountedLabel) {
     ++empty;
   }
   EXPECT_EQ(empty, 7u) << metrics;
+  const std::size_t remark = trained.err.find("rows.jsonl:");
+  ASSERT_NE(remark, std::string::npos) << trained.err;
+  EXPECT_NE(trained.err[remark + std::string_view("rows.jsonl:").size()], '4') << trained.err;
+  EXPECT_NE(trained.err.find("[data.no_tokens]"), std::string::npos) << trained.err;
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 }
 
