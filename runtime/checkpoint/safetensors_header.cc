@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "core/base/json_reason.h"
+
 namespace piper {
 namespace {
 
@@ -102,8 +104,14 @@ Expected<json> parse_header(const std::string& file, const std::string& text) {
     }
     return true;
   };
-  json header = json::parse(text, notice, /*allow_exceptions=*/false);
-  if (header.is_discarded() || !header.is_object()) {
+  json header;
+  try {
+    header = json::parse(text, notice);
+  } catch (const json::parse_error& failure) {
+    return fail(
+        mistake(file, "expected a header that is a JSON object: " + json_reason(failure.what())));
+  }
+  if (!header.is_object()) {
     return fail(mistake(file, "expected a header that is a JSON object"));
   }
   if (!twice.empty()) {

@@ -51,7 +51,10 @@ Status collect(const fs::path& path, const Location& where, std::vector<std::str
     return {};
   }
   if (!fs::exists(status)) {
-    return fail(error("data.no_files", "no file or folder '" + path.string() + "'", where));
+    const std::string looked =
+        path.is_absolute() ? "" : ", looked for from the folder that piper was started in";
+    return fail(
+        error("data.no_files", "no file or folder '" + path.string() + "'" + looked, where));
   }
   return {};  // a device, socket or pipe: not data
 }

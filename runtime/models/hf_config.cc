@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/json_reason.h"
 #include "runtime/models/hf_keys.h"
 
 namespace piper {
@@ -229,7 +230,7 @@ Expected<HfConfig> read_hf_config(const std::string& folder) {
   try {
     fields = ordered_json::parse(config.text);
   } catch (const ordered_json::parse_error& failure) {
-    return fail(error("model.hf_config", "not JSON",
+    return fail(error("model.hf_config", "not JSON: " + json_reason(failure.what()),
                       location_in(config.file, config.text, failure.byte - 1)));
   }
   if (!fields.is_object()) {

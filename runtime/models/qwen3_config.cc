@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/config/spelling.h"
 #include "runtime/models/hf_compare.h"
 #include "runtime/models/hf_config.h"
 
@@ -35,8 +36,9 @@ const Flavor kFlavors[] = {
 };
 
 Expected<Qwen3Config> find_flavor(const std::string& name, const Location& where) {
+  const std::string known = known_spelling(name, qwen3_flavors());
   for (const Flavor& flavor : kFlavors) {
-    if (flavor.name == name) {
+    if (flavor.name == known) {
       return flavor.config;
     }
   }

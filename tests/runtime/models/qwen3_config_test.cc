@@ -28,6 +28,7 @@ TEST(Qwen3Config, FlavorsHaveThePublishedNumbersOfParameters) {
   EXPECT_EQ(resolve_qwen3(with_flavor("1.7b"))->parameters(), 1'720'574'976);
   EXPECT_EQ(resolve_qwen3(with_flavor("4b"))->parameters(), 4'022'468'096);
   EXPECT_EQ(resolve_qwen3(with_flavor("8b"))->parameters(), 8'190'735'360);
+  EXPECT_EQ(resolve_qwen3(with_flavor("8B"))->parameters(), 8'190'735'360);
 }
 
 TEST(Qwen3Config, DebugIsBelowAMillionParametersAndReadsBytes) {
