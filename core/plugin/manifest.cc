@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/config/raw.h"
+#include "core/config/spelling.h"
 #include "core/plugin/options.h"
 #include "core/plugin/text.h"
 
@@ -248,6 +249,28 @@ void Reader::read_values(const RawValue& table, const std::string& what, OptionS
     refuse("manifest.values", what + ": expected 'values' for the type enum, and for no other",
            table.where);
   }
+  const RawValue* spellings = table.find("spellings");
+  if (spellings != nullptr && spellings->kind != Kind::table) {
+    refuse("manifest.type", "spellings: expected a table, got " + describe(*spellings),
+           spellings->where);
+    return;
+  }
+  for (const RawEntry& entry :
+       spellings == nullptr ? std::vector<RawEntry>() : spellings->entries) {
+    const std::string value = entry.value.kind == Kind::text ? entry.value.text : "";
+    if (std::find(spec.values.begin(), spec.values.end(), value) == spec.values.end()) {
+      refuse("manifest.values",
+             what + ": expected one of its values for the spelling " + quoted(entry.key) +
+                 ", got " + describe(entry.value),
+             entry.value.where);
+    } else if (!known_spelling(entry.key, spec.values).empty()) {
+      refuse("manifest.values",
+             what + ": the spelling " + quoted(entry.key) + " is that of a value already",
+             entry.where);
+    } else {
+      spec.spellings.emplace_back(entry.key, value);
+    }
+  }
 }
 
 std::optional<OptionSpec> Reader::option(const RawValue& table) {
@@ -265,8 +288,9 @@ std::optional<OptionSpec> Reader::option(const RawValue& table) {
   }
   const std::string what = "option " + quoted(spec.name);
   const std::size_t before = errors_.size();
-  check_keys(table, what,
-             {"name", "type", "default", "min", "max", "values", "unit", "help", "required"});
+  check_keys(
+      table, what,
+      {"name", "type", "default", "min", "max", "values", "spellings", "unit", "help", "required"});
   read_type(table, spec);
   spec.help = text(table, what, "help", true);
   spec.unit = text(table, what, "unit", false);
@@ -344,6 +368,16 @@ std::string_view to_string(OptionType type) {
     }
   }
   return "?";
+}
+
+std::string OptionSpec::value_of(std::string_view text) const {
+  std::string value = known_spelling(text, values);
+  for (const auto& [other, meant] : spellings) {
+    if (value.empty() && !known_spelling(text, {other}).empty()) {
+      value = meant;
+    }
+  }
+  return value;
 }
 
 const OptionSpec* Manifest::option(std::string_view name) const {

@@ -26,8 +26,14 @@ struct OptionSpec {
   std::optional<OptionValue> fallback;  // the default; none: absent unless written
   std::optional<OptionValue> min, max;  // both included; of every item, where `list`
   std::vector<std::string> values;      // of an enum
-  std::string unit;                     // "" = none
+  // Further names of an enum's values, as other systems have them: {"ZBVZeroBubble", "zbv"}.
+  std::vector<std::pair<std::string, std::string>> spellings;
+  std::string unit;  // "" = none
   std::string help;
+
+  // The value of an enum that `text` means, by its own or a further name in any of the spellings
+  // that known_spelling takes; "" where it is none.
+  std::string value_of(std::string_view text) const;
 };
 
 // `id` or `id >= 1.2` (also >, <=, <, ==), with the author's reason, which is printed when it is

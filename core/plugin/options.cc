@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/config/schema.h"
-#include "core/config/spelling.h"
 
 namespace piper {
 namespace {
@@ -106,7 +105,7 @@ std::optional<Diagnostic> check_item(const OptionSpec& spec, const std::string& 
   }
   if (spec.type == OptionType::enumeration) {
     const std::string& name = std::get<std::string>(value.value);
-    if (known_spelling(name, spec.values).empty()) {
+    if (spec.value_of(name).empty()) {
       const std::string near = nearest(name, spec.values);
       return refuse("option.choice", item_noun(spec, false),
                     near.empty() ? "" : " (did you mean '" + near + "'?)");
@@ -131,7 +130,7 @@ void append(Option& option, const OptionValue& item) {
       option.texts.push_back(std::get<std::string>(item.value));
       break;
     case OptionType::enumeration:
-      option.texts.push_back(known_spelling(std::get<std::string>(item.value), option.spec.values));
+      option.texts.push_back(option.spec.value_of(std::get<std::string>(item.value)));
       break;
   }
 }

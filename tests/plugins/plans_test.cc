@@ -110,6 +110,27 @@ TEST_P(EverySchedule, SendsWhatCrossesRanks) {
   EXPECT_EQ(sends, test::run_at_unit_cost(test::rows_of(proposals->at(0)), stages, 8).messages);
 }
 
+TEST(Schedules, AreTakenByTorchTitansNames) {
+  const std::tuple<const char*, const char*, const char*> names[] = {
+      {"interleaved1f1b", "1F1B", "1f1b"},
+      {"interleaved1f1b", "GPipe", "gpipe"},
+      {"interleaved1f1b", "LoopedBFS", "looped_bfs"},
+      {"interleaved1f1b", "Interleaved1F1B", "interleaved"},
+      {"zerobubble", "InterleavedZeroBubble", "interleaved_zb"},
+      {"zerobubble", "ZBVZeroBubble", "zbv"},
+      {"dualpipe", "DualPipeV", "dualpipev"},
+  };
+  const ModelGraph model = test::toy_model({.layers = 12});
+  for (const auto& [plugin, theirs, ours] : names) {
+    const auto rows = [&, plugin = plugin](const char* name) {
+      return test::rows_of(
+          test::propose({plugin, 4, 1, 8, {{"schedule", test::text_option(name)}}}, model)->at(0));
+    };
+
+    EXPECT_EQ(rows(theirs), rows(ours)) << theirs;
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<Case>& parameter) {
   return std::string(parameter.param.schedule) + "_" +
          std::to_string(parameter.param.stages_per_rank);

@@ -58,6 +58,8 @@ TEST(Manifest, ComparesVersionsAsNumbers) {
 }
 
 TEST(Manifest, RefusesAWrongOne) {
+  const std::string enumeration =
+      "[[option]]\nname = \"a\"\ntype = \"enum\"\nvalues = [\"one\", \"two\"]\nhelp = \"x\"\n";
   const std::pair<std::string, const char*> cases[] = {
       {"", "manifest.missing_key"},
       {"id = ", "manifest.syntax"},
@@ -71,6 +73,9 @@ TEST(Manifest, RefusesAWrongOne) {
       {kHead + "[[option]]\nname = \"a\"\ntype = \"int\"\nhelp = \"x\"", "manifest.type"},
       {kHead + "[[option]]\nname = \"a\"\ntype = \"i64\"", "manifest.missing_key"},
       {kHead + "[[option]]\nname = \"a\"\ntype = \"enum\"\nhelp = \"x\"", "manifest.values"},
+      {kHead + enumeration + "spellings = 1", "manifest.type"},
+      {kHead + enumeration + "spellings = { other = \"three\" }", "manifest.values"},
+      {kHead + enumeration + "spellings = { O_ne = \"two\" }", "manifest.values"},
       {kHead + "[[option]]\nname = \"a\"\ntype = \"str\"\nmin = 1\nhelp = \"x\"", "manifest.bound"},
       {kHead + "[[option]]\nname = \"a\"\ntype = \"i64\"\nmin = 1\ndefault = 0\nhelp = \"x\"",
        "manifest.default"},

@@ -24,6 +24,7 @@ help = "how much is sharded"
 name = "reduce"
 type = "enum"
 values = ["chain", "step"]
+spellings = { AfterEachChain = "chain" }
 default = "chain"
 help = "when"
 [[option]]
@@ -146,6 +147,19 @@ TEST(Options, MissARequiredOneAtTheTable) {
 
 TEST(Options, TakeAnIntegerWhereANumberIsWanted) {
   EXPECT_EQ(errors({{"ratio", value(std::int64_t{1})}}), "");
+}
+
+TEST(Options, TakeAValueInAnotherSystemsSpelling) {
+  for (const auto& [written, meant] :
+       {std::pair("Step", "step"), {"after_each_chain", "chain"}, {"AfterEachChain", "chain"}}) {
+    const Options given{{"path", value(std::string("x"))}, {"reduce", value(std::string(written))}};
+
+    const auto options =
+        resolve_options(manifest(), StrategyConfig{"zero", "zero", given, {"job.toml", 3, 1}});
+
+    ASSERT_TRUE(options) << written;
+    EXPECT_EQ(options->at(1).texts, (std::vector<std::string>{meant})) << written;
+  }
 }
 
 TEST(Options, AreTypedWithDefaultsAndPlaces) {
