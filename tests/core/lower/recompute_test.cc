@@ -62,14 +62,16 @@ std::string computations(const Plan& plan, std::uint32_t program = 0) {
 
 const Task& task_called(const Plan& plan, const std::string& name) {
   const NodeNames names(plan, ModelGraph{});
+  const Task* found = nullptr;
   for (std::uint32_t p = 0; p < plan.programs.size(); ++p) {
     for (const Task& task : plan.programs[p].tasks) {
       if (names.of(plan, p, task) == name) {
-        return task;
+        found = &task;
       }
     }
   }
-  PIPER_CHECK(false, "no task " + name);
+  PIPER_CHECK(found != nullptr, "no task " + name);
+  return *found;
 }
 
 std::size_t count(const Plan& plan, std::uint32_t program,
