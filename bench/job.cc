@@ -7,6 +7,7 @@
 #include "core/pipeline.h"
 #include "core/plugin/host.h"
 #include "runtime/model/build.h"
+#include "runtime/models/find_model.h"
 
 namespace piper::bench {
 

@@ -115,7 +115,7 @@ Twins measure_twins(std::array<bench::Run, 2>& twins) {
   for (const StepResult& result : results) {
     out.seconds = std::max(out.seconds, result.seconds);
     for (std::size_t t = 0; t < tasks.size(); ++t) {
-      const Simulation::Span& span = result.times[0][t];
+      const TimeSpan& span = result.times[0][t];
       samples[work_of(plan, tasks[t])].push_back(static_cast<double>(span.end - span.begin));
     }
   }

@@ -22,6 +22,7 @@
 
 #include "bench/job.h"
 #include "runtime/model/build.h"
+#include "runtime/models/find_model.h"
 
 namespace piper {
 namespace {

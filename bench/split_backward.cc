@@ -17,9 +17,10 @@
 
 #include "bench/report.h"
 #include "core/config/load.h"
+#include "runtime/autograd/split_backward.h"
 #include "runtime/memory/account.h"
 #include "runtime/model/build.h"
-#include "runtime/tasks/split_backward.h"
+#include "runtime/models/find_model.h"
 
 namespace piper {
 namespace {

@@ -29,12 +29,12 @@ if(NOT PIPER_WITH_RUNTIME)
   return()
 endif()
 
-# The headers that "runtime/model/build.h" and "runtime/model/dropout.h" include, and no more.
+# The headers that "runtime/model/build.h" and "runtime/autograd/dropout.h" include, and no more.
 foreach(header IN ITEMS
     core/base/diagnostic.h core/base/dtype.h core/base/ids.h
     core/config/config.h core/config/raw.h
     core/ir/model_graph.h
-    runtime/model/build.h runtime/model/dropout.h)
+    runtime/model/build.h runtime/autograd/dropout.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES "${header}" DESTINATION "include/piper-model/${folder}")
 endforeach()

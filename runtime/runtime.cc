@@ -7,9 +7,10 @@
 #include "runtime/data/check_data.h"
 #include "runtime/data/files.h"
 #include "runtime/exec/check_plan.h"
-#include "runtime/guarded.h"
 #include "runtime/metrics/display.h"
 #include "runtime/model/build.h"
+#include "runtime/models/find_model.h"
+#include "runtime/train/guarded.h"
 #include "runtime/train/train.h"
 #include "runtime/train/verify.h"
 

@@ -152,7 +152,7 @@ Expected<bool> print_difference(const CommandLine& line, const PlanOptions& opti
   PIPER_ASSIGN(const Job one, prepare(line));
   PIPER_ASSIGN(const Job other, prepare(second));
   PIPER_ASSIGN(const std::optional<std::uint32_t> program, program_of(options, options.of(one)));
-  const Difference found = diff(
+  const PlanDifference found = diff(
       {line.job + (line.overrides.empty() ? "" : " with overrides"), options.of(one), one.model},
       {second.job, options.of(other), other.model}, program.value_or(kEveryProgram));
   std::cout << found.text;

@@ -113,7 +113,7 @@ class Differ {
         one_names_(one.plan, one.model),
         other_names_(other.plan, other.model) {}
 
-  Difference run(std::uint32_t only) {
+  PlanDifference run(std::uint32_t only) {
     const std::string one = print(one_.plan, one_.model), other = print(other_.plan, other_.model);
     if (one == other) {
       return {};
@@ -251,7 +251,7 @@ class Differ {
 
 }  // namespace
 
-Difference diff(const NamedPlan& one, const NamedPlan& other, std::uint32_t only) {
+PlanDifference diff(const NamedPlan& one, const NamedPlan& other, std::uint32_t only) {
   return Differ(one, other).run(only);
 }
 

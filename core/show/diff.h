@@ -13,7 +13,7 @@ struct NamedPlan {
   const ModelGraph& model;
 };
 
-struct Difference {
+struct PlanDifference {
   std::string text;  // "": not even the texts differ
   bool same =
       true;  // but for the names of strategies and the places in job files, which do nothing
@@ -24,6 +24,7 @@ struct Difference {
 // all tasks are the same, the first lines of the plans' texts that differ. `only`: a program;
 // kEveryProgram: all of them.
 inline constexpr std::uint32_t kEveryProgram = 0xffffffff;
-Difference diff(const NamedPlan& one, const NamedPlan& other, std::uint32_t only = kEveryProgram);
+PlanDifference diff(const NamedPlan& one, const NamedPlan& other,
+                    std::uint32_t only = kEveryProgram);
 
 }  // namespace piper

@@ -114,7 +114,7 @@ class Drawing {
 
   const Plan& plan_;
   NodeNames names_;
-  std::vector<std::vector<Simulation::Span>> times_;
+  Spans times_;
   std::vector<bool> has_;  // by Op
   Grid grid_;
 };

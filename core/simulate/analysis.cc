@@ -30,10 +30,8 @@ class Analyst {
   }
 
  private:
-  using Span = Simulation::Span;
-
   const Task& task(const TaskOf& at) const { return plan_.programs[at.program].task(at.task); }
-  const Span& span(const TaskOf& at) const { return run_.times[at.program][index(at.task)]; }
+  const TimeSpan& span(const TaskOf& at) const { return run_.times[at.program][index(at.task)]; }
   TaskOf cause(const TaskOf& at) const {
     const Simulation::Cause& cause = run_.causes[at.program][index(at.task)];
     return {cause.program, cause.task};
@@ -52,7 +50,7 @@ class Analyst {
         if (!computes(program.tasks[t].op)) {
           continue;
         }
-        const Span& own = run_.times[p][t];
+        const TimeSpan& own = run_.times[p][t];
         if (own.begin > free) {
           out.gaps.push_back(gap(free, {p, TaskId{t}}));
         }
@@ -95,7 +93,7 @@ class Analyst {
     std::uint64_t latest = 0;
     for (std::uint32_t p = 0; p < plan_.programs.size(); ++p) {
       for (std::uint32_t t = 0; t < plan_.programs[p].tasks.size(); ++t) {
-        if (const Span& own = run_.times[p][t]; own.end > latest) {
+        if (const TimeSpan& own = run_.times[p][t]; own.end > latest) {
           latest = own.end;
           last = {p, TaskId{t}};
         }
@@ -132,7 +130,7 @@ class Analyst {
     ChunkMemory chunks(plan_, model_);
     for (std::size_t t = 0; t < program.tasks.size(); ++t) {
       const Task& own = program.tasks[t];
-      const Span& span = run_.times[p][t];
+      const TimeSpan& span = run_.times[p][t];
       const TaskMemory memory = chunks.of(program, own, 0);
       const std::int64_t running = span.end > span.begin ? memory.running : 0;
       events.push_back({span.begin, running});

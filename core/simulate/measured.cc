@@ -105,7 +105,7 @@ Spans without_waits(const Plan& plan, const Spans& recorded) {
   Spans spans;
   for (const Program& program : plan.programs) {
     const std::uint32_t rank = program.ranks.front();
-    std::vector<Simulation::Span>& own = spans.emplace_back(recorded[rank]);
+    std::vector<TimeSpan>& own = spans.emplace_back(recorded[rank]);
     arrivals.of(rank, [&](std::uint32_t t, std::uint64_t begin) {
       own[t].begin = std::min(begin, own[t].end);
     });
@@ -115,9 +115,9 @@ Spans without_waits(const Plan& plan, const Spans& recorded) {
 
 Durations durations_of(const Spans& spans) {
   Durations durations;
-  for (const std::vector<Simulation::Span>& program : spans) {
+  for (const std::vector<TimeSpan>& program : spans) {
     durations.emplace_back();
-    for (const Simulation::Span& span : program) {
+    for (const TimeSpan& span : program) {
       durations.back().push_back(span.end - span.begin);
     }
   }

@@ -12,9 +12,6 @@
 
 namespace piper {
 
-// By program and task.
-using Spans = std::vector<std::vector<Simulation::Span>>;
-
 // `recorded`, by rank and task: from when a task's waits were over to its end. Of each program its
 // first rank is taken; a transfer starts when the last of its ends is there, so that no end counts
 // its wait for the others.

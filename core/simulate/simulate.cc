@@ -194,7 +194,7 @@ Simulation result(const Plan& plan, const Durations& durations, bool atomic_pair
     for (std::uint32_t n = steps.base[p]; n < steps.base[p + 1]; ++n) {
       const std::uint32_t step = steps.step_of[n];
       std::uint32_t cause = run.cause[step] == kNone ? kNone : last[run.cause[step]];
-      Simulation::Span span{run.begin[step], run.end[step]};
+      TimeSpan span{run.begin[step], run.end[step]};
       if (const Task& task = plan.programs[p].tasks[n - steps.base[p]];
           task.overlap != 0 && atomic_pairs) {  // one after the other inside the block
         span.begin += inside[step];

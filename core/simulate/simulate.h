@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/diagnostic.h"
+#include "core/base/spans.h"
 #include "core/cost/costs.h"
 #include "core/plan/plan.h"
 
@@ -33,16 +34,13 @@ struct SimulateOptions {
 };
 
 struct Simulation {
-  struct Span {
-    std::uint64_t begin = 0, end = 0;
-  };
   // The task that a task started right after: the last to end of those that it came after.
   struct Cause {
     std::uint32_t program = 0;
     TaskId task = none<TaskId>();  // none: nothing held it back
   };
-  std::vector<std::vector<Span>> times;    // by program and task
-  std::vector<std::vector<Cause>> causes;  // likewise
+  Spans times;
+  std::vector<std::vector<Cause>> causes;  // by program and task
   std::uint64_t makespan = 0;
 };
 

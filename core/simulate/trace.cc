@@ -12,9 +12,8 @@ namespace {
 
 class TraceWriter {
  public:
-  TraceWriter(std::ostream& out, const Plan& plan, const ModelGraph& model,
-              const std::vector<std::vector<Simulation::Span>>& times, double microseconds,
-              bool in_units)
+  TraceWriter(std::ostream& out, const Plan& plan, const ModelGraph& model, const Spans& times,
+              double microseconds, bool in_units)
       : out_(out),
         plan_(plan),
         names_(plan, model),
@@ -59,7 +58,7 @@ class TraceWriter {
 
   void event(std::uint32_t p, const Task& task) {
     const auto t = static_cast<std::size_t>(&task - plan_.programs[p].tasks.data());
-    const Simulation::Span span = times_[p][t];
+    const TimeSpan span = times_[p][t];
     begin("X", names_.of(plan_, p, task), p).field("tid", index(task.stream));
     out_.field("cat", to_string(task.op));
     time("ts", span.begin);
@@ -85,16 +84,15 @@ class TraceWriter {
   JsonWriter out_;
   const Plan& plan_;
   NodeNames names_;
-  const std::vector<std::vector<Simulation::Span>>& times_;
+  const Spans& times_;
   double microseconds_;
   bool in_units_;
 };
 
 }  // namespace
 
-void write_trace(std::ostream& out, const Plan& plan, const ModelGraph& model,
-                 const std::vector<std::vector<Simulation::Span>>& times, double microseconds,
-                 bool in_units) {
+void write_trace(std::ostream& out, const Plan& plan, const ModelGraph& model, const Spans& times,
+                 double microseconds, bool in_units) {
   TraceWriter(out, plan, model, times, microseconds, in_units).run();
 }
 

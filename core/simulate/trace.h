@@ -14,8 +14,7 @@ namespace piper {
 
 // `microseconds`: how many a tick is. `in_units`: they stand for another unit, which the trace
 // says. Chrome's trace event format, JSON object form.
-void write_trace(std::ostream& out, const Plan& plan, const ModelGraph& model,
-                 const std::vector<std::vector<Simulation::Span>>& times, double microseconds,
-                 bool in_units = false);
+void write_trace(std::ostream& out, const Plan& plan, const ModelGraph& model, const Spans& times,
+                 double microseconds, bool in_units = false);
 
 }  // namespace piper

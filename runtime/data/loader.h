@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/order.h"
-#include "runtime/exec/engine.h"
 
 namespace piper {
 

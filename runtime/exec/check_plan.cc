@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/exec/describe.h"
+#include "runtime/tasks/describe.h"
 
 namespace piper {
 namespace {

@@ -22,6 +22,7 @@
 #include "runtime/exec/outcome.h"
 #include "runtime/exec/parameters.h"
 #include "runtime/exec/workers.h"
+#include "runtime/models/find_model.h"
 #include "runtime/tasks/emulated.h"
 #include "runtime/tasks/make_task.h"
 
@@ -30,12 +31,12 @@ namespace {
 
 // One plan of the job, ready to run.
 struct PlanState {
-  std::vector<Communication> communications;         // by CommId
-  std::vector<std::vector<Cell>> cells;              // by rank and BufferId
-  std::unique_ptr<Executor> executor;                // null: the job has no such plan
-  std::uint32_t reporter = 0;                        // a rank that knows the loss and the norm
-  std::vector<std::vector<Simulation::Span>> times;  // of the period that runs, where asked for
-  std::vector<std::vector<std::int64_t>> moved;      // by rank and task: Site::moved
+  std::vector<Communication> communications;     // by CommId
+  std::vector<std::vector<Cell>> cells;          // by rank and BufferId
+  std::unique_ptr<Executor> executor;            // null: the job has no such plan
+  std::uint32_t reporter = 0;                    // a rank that knows the loss and the norm
+  Spans times;                                   // of the period that runs, where asked for
+  std::vector<std::vector<std::int64_t>> moved;  // by rank and task: Site::moved
 };
 
 // Everything that the threads can reach. Members end in reverse order: threads first.
@@ -290,7 +291,7 @@ class LocalEngine final : public Engine {
     StepResult result;
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const Report& report = state_->ranks[plan.reporter]->report;
+    const StepReport& report = state_->ranks[plan.reporter]->report;
     result.loss = report.loss;
     result.tokens = static_cast<std::int64_t>(report.tokens);
     result.grad_norm = report.norm;

@@ -7,20 +7,16 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/diagnostic.h"
+#include "core/base/spans.h"
 #include "core/runtime_interface.h"
-#include "core/simulate/simulate.h"
+#include "runtime/data/batch.h"
 
 namespace piper {
-
-// What the loader gives one rank for one step: for each input of the model, the rank's block of
-// rows. Only inputs that the rank's program reads need to be there.
-using Batch = std::map<ValueId, at::Tensor>;
 
 struct StepInput {
   std::int64_t step = 0;  // 1 for the first training step: the optimizer's count
@@ -45,7 +41,7 @@ struct StepResult {
   std::vector<std::array<std::int64_t, kMemoryKinds>> peak_of_kind;
   // Where asked for, by rank and task: from when its waits were over to its end, nanoseconds since
   // the start of the step. A transfer's time includes its wait for the other end.
-  std::vector<std::vector<Simulation::Span>> times;
+  Spans times;
   // The same for bytes that sends, reductions of gradients and gathers moved between the rank and
   // others: what a ring of the ranks would send. (A slice of an all-reduce is whole cache lines, so
   // its members' figures differ a little.)

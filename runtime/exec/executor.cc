@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/exec/describe.h"
+#include "runtime/tasks/describe.h"
 
 namespace piper {
 namespace {
@@ -58,7 +58,7 @@ Executor::Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies
 }
 
 Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
-                     std::vector<std::vector<Simulation::Span>>* times, std::uint64_t delays) {
+                     Spans* times, std::uint64_t delays) {
   PIPER_TRY(outcome_.status());
   if (times != nullptr) {
     times->clear();

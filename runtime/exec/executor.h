@@ -16,8 +16,8 @@
 #include "runtime/device/device.h"
 #include "runtime/exec/lane.h"
 #include "runtime/exec/outcome.h"
-#include "runtime/exec/task.h"
 #include "runtime/exec/workers.h"
+#include "runtime/tasks/task.h"
 
 namespace piper {
 
@@ -36,7 +36,7 @@ class Executor {
   // `times`, where it is wanted, gets from when each task's waits were over to its end: nanoseconds
   // since the start of the period, by rank and task.
   Status run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
-             std::vector<std::vector<Simulation::Span>>* times = nullptr, std::uint64_t delays = 0);
+             Spans* times = nullptr, std::uint64_t delays = 0);
 
   double busy_seconds() const;  // of the last period, over all ranks
 

@@ -10,7 +10,7 @@
 #include "core/simulate/simulate.h"
 #include "runtime/device/cancellation.h"
 #include "runtime/device/device.h"
-#include "runtime/exec/task.h"
+#include "runtime/tasks/task.h"
 
 namespace piper {
 
@@ -49,7 +49,7 @@ class Lane {
 
   // Where the times of tasks go, counted from `start`; by index into the program's tasks.
   struct Recording {
-    Simulation::Span* times = nullptr;  // null: nowhere
+    TimeSpan* times = nullptr;  // null: nowhere
     std::chrono::steady_clock::time_point start;
   };
 

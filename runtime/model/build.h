@@ -110,12 +110,9 @@ class Build {
 
 using ModelFunction = void (*)(Build&);
 
-// Builds the job's model: runs its function on the meta device for a few numbers of rows, which
-// gives every size as a function of the rows, and checks that regions keep the rules. `measure`:
-// also fills in FLOPs and bytes (capture). Any thread.
-Expected<LiveModel> build_model(const Config& config, bool measure);
-
-// The same for a model that is not looked up by name.
+// Runs the function on the meta device for a few numbers of rows, which gives every size as a
+// function of the rows, and checks that regions keep the rules. `measure`: also fills in FLOPs and
+// bytes (capture). Any thread. (The job's model by name: runtime/models/find_model.h.)
 Expected<LiveModel> build_model(const Config& config, ModelFunction function, bool measure);
 
 // A value for every element, a function of (seed, name, element) alone; CPU, `dtype`.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/model/build.h"
-#include "runtime/model/find_model.h"
 #include "runtime/model/library_code.h"
 #include "runtime/model/meta_kernels.h"
 #include "runtime/model/recorder.h"
@@ -229,11 +228,6 @@ Status fit_costs(ModelGraph& graph, const Recorder& a, const Recorder& b, const 
 }
 
 }  // namespace
-
-Expected<LiveModel> build_model(const Config& config, bool measure) {
-  PIPER_ASSIGN(const ModelFunction function, find_model(config));
-  return build_model(config, function, measure);
-}
 
 Expected<LiveModel> build_model(const Config& config, ModelFunction function, bool measure) {
   install_meta_kernels();

@@ -5,8 +5,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "runtime/autograd/random.h"
 #include "runtime/model/build.h"
-#include "runtime/model/random.h"
 
 namespace piper {
 namespace {

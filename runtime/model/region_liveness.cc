@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "core/base/dtype.h"
+#include "runtime/autograd/split_backward.h"
 #include "runtime/model/meta_bytes.h"
 #include "runtime/model/operation_mode.h"
-#include "runtime/tasks/split_backward.h"
 
 namespace piper {
 namespace {

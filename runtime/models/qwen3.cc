@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/model/dropout.h"
+#include "runtime/autograd/dropout.h"
 #include "runtime/model/refused.h"
 #include "runtime/models/hugging_face_float64.h"
 #include "runtime/models/qwen3_config.h"

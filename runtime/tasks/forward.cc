@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/model/dropout.h"
+#include "runtime/autograd/dropout.h"
 #include "runtime/tasks/chain_memory.h"
 
 namespace piper {

@@ -80,7 +80,7 @@ class GradNormTask final : public ReleasingTask {
   }
 
   Cell& result_;
-  Report& report_;
+  StepReport& report_;
   std::uint64_t tag_;
   Collective* group_ = nullptr;
   std::uint32_t member_ = 0;

@@ -1,7 +1,7 @@
 // grad_norm: the 2-norm of all reduced gradients, and whether it is finite; the same bits on every
 // rank.
 //
-//   before: every bucket's gradient is reduced     after: grad_norm and Report hold the norm
+//   before: every bucket's gradient is reduced     after: grad_norm and StepReport hold the norm
 //
 // Ranks that have reduced the same gradients have the same bits of them, so each adds up the
 // squares of its own share: every element counts once. Padding is zero.

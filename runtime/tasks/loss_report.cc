@@ -43,7 +43,7 @@ class LossReportTask final : public ReleasingTask {
     }
   }
 
-  Report& report_;
+  StepReport& report_;
   Cell* loss_sum_;
   const Cell* count_;
   std::uint64_t tag_;

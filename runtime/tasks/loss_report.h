@@ -1,6 +1,6 @@
 // loss_report: the loss of the global batch, on every rank.
 //
-//   before: loss_sum holds the token losses of the rank's micro-batches     after: Report::loss is
+//   before: loss_sum holds the token losses of the rank's micro-batches     after: StepReport::loss is
 //   their sum over all ranks / the token count (NaN where no label counts); loss_sum is 0
 #pragma once
 

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "runtime/autograd/lent_storage.h"
+#include "runtime/autograd/split_backward.h"
 #include "runtime/comm/communicator.h"
-#include "runtime/exec/engine.h"
-#include "runtime/exec/update_gate.h"
+#include "runtime/data/batch.h"
 #include "runtime/memory/account.h"
 #include "runtime/model/build.h"
 #include "runtime/optim/optimizer.h"
-#include "runtime/tasks/lent_storage.h"
-#include "runtime/tasks/split_backward.h"
+#include "runtime/tasks/update_gate.h"
 
 namespace torch::autograd {
 struct Node;
@@ -79,7 +79,7 @@ struct BucketState {
 };
 
 // What a step is asked and answers, beside tensors.
-struct Report {
+struct StepReport {
   double loss = 0, tokens = 0, norm = 0;
   bool finite = true;
 };
@@ -89,7 +89,7 @@ struct Rank {
   LiveModel model;
   std::vector<std::unique_ptr<BucketState>> buckets;  // by BucketId; null: no home here
   Batch batch;
-  Report report;
+  StepReport report;
   std::shared_ptr<Account> account;
 };
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/plan/groups.h"
-#include "runtime/exec/describe.h"
+#include "runtime/tasks/describe.h"
 
 namespace piper {
 

@@ -9,8 +9,8 @@
 #include "core/base/diagnostic.h"
 #include "core/config/config.h"
 #include "core/plan/plan.h"
-#include "runtime/exec/task.h"
 #include "runtime/tasks/rank.h"
+#include "runtime/tasks/task.h"
 
 namespace piper {
 

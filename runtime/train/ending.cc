@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "runtime/guarded.h"
+#include "runtime/train/guarded.h"
 #include "runtime/train/weights.h"
 
 namespace piper {

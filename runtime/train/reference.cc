@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/model/dropout.h"
+#include "runtime/autograd/dropout.h"
+#include "runtime/models/find_model.h"
 
 namespace piper {
 namespace {

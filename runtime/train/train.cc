@@ -6,11 +6,11 @@
 
 #include "core/base/folders.h"
 #include "runtime/checkpoint/hf.h"
-#include "runtime/guarded.h"
 #include "runtime/metrics/display.h"
 #include "runtime/metrics/metrics_file.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/train/ending.h"
+#include "runtime/train/guarded.h"
 #include "runtime/train/interrupt.h"
 #include "runtime/train/profile.h"
 #include "runtime/train/weights.h"

@@ -13,6 +13,7 @@
 #include "core/pipeline.h"
 #include "core/plugin/host.h"
 #include "runtime/data/loader.h"
+#include "runtime/models/find_model.h"
 
 namespace piper::testing {
 namespace {

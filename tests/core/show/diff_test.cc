@@ -17,7 +17,7 @@ using test::PipelineCase;
 
 std::string differs(const PipelineCase& one, const PipelineCase& other,
                     std::uint32_t program = kEveryProgram) {
-  const Difference found =
+  const PlanDifference found =
       diff({"one.toml", one.plan, one.model}, {"other.toml", other.plan, other.model}, program);
   EXPECT_EQ(found.same, found.text.empty());
   return found.text;
@@ -67,7 +67,7 @@ TEST(PlanDiff, OfTwoStrategiesThatSayTheSameIsNone) {
   PipelineCase other = one;
   other.plan.origins.push_back({"hanayo", {"job.toml", 4, 1}});
 
-  const Difference found =
+  const PlanDifference found =
       diff({"one.toml", one.plan, one.model}, {"other.toml", other.plan, other.model});
 
   EXPECT_TRUE(found.same);

@@ -18,10 +18,10 @@
 namespace piper {
 
 // For messages of GoogleTest, and for comparisons.
-static bool operator==(const Simulation::Span& a, const Simulation::Span& b) {
+static bool operator==(const TimeSpan& a, const TimeSpan& b) {
   return a.begin == b.begin && a.end == b.end;
 }
-static std::ostream& operator<<(std::ostream& out, const Simulation::Span& span) {
+static std::ostream& operator<<(std::ostream& out, const TimeSpan& span) {
   return out << span.begin << ".." << span.end;
 }
 
@@ -30,7 +30,7 @@ namespace {
 using test::pipeline;
 using test::SmallPlan;
 using test::TaskRef;
-using Span = Simulation::Span;
+using Span = TimeSpan;
 
 Simulation run(const SmallPlan& small, const SimulateOptions& options = {}) {
   Expected<Simulation> ran = simulate(small.plan(), small.durations(), options);

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/check_weights.h"
 #include "runtime/checkpoint/hf.h"
 #include "runtime/model/build.h"
+#include "runtime/models/find_model.h"
 
 namespace piper {
 namespace {

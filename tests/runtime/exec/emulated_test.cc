@@ -46,7 +46,7 @@ EmulateConfig sleeping(double forward, double input, double weight) {
   return emulate;
 }
 
-double seconds_of(const Simulation::Span& span) {
+double seconds_of(const TimeSpan& span) {
   return static_cast<double>(span.end - span.begin) * 1e-9;
 }
 

@@ -10,7 +10,7 @@
 
 #include "core/pipeline.h"
 #include "runtime/exec/create_engine.h"
-#include "runtime/exec/update_gate.h"
+#include "runtime/tasks/update_gate.h"
 #include "tests/runtime/exec/running.h"
 #include "tests/support/live_toy.h"
 

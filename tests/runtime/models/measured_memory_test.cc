@@ -9,8 +9,9 @@
 #include <optional>
 
 #include "core/plan/kernel_workspace.h"
+#include "runtime/autograd/split_backward.h"
 #include "runtime/memory/account.h"
-#include "runtime/tasks/split_backward.h"
+#include "runtime/models/find_model.h"
 #include "tests/runtime/models/running_model.h"
 
 namespace piper {

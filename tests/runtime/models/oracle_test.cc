@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/models/find_model.h"
 #include "tests/runtime/models/running_model.h"
 #include "tests/support/oracle_file.h"
 

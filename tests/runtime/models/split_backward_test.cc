@@ -1,6 +1,7 @@
 // The halves of the backward of the models that come with Piper give the bits of the whole, with
 // embeddings, RMSNorm, rotary positions, attention, dropout and the loss in them.
-#include "runtime/tasks/split_backward.h"
+#include "runtime/autograd/split_backward.h"
+#include "runtime/models/find_model.h"
 
 #include <gtest/gtest.h>
 

@@ -15,6 +15,7 @@
 #include "core/plan/kernel_workspace.h"
 #include "runtime/memory/account.h"
 #include "runtime/model/operation_mode.h"
+#include "runtime/models/find_model.h"
 #include "tests/runtime/models/running_model.h"
 
 namespace piper {

@@ -1,4 +1,4 @@
-#include "runtime/model/dropout.h"
+#include "runtime/autograd/dropout.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "runtime/model/random.h"
+#include "runtime/autograd/random.h"
 
 namespace piper {
 namespace {

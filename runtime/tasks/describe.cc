@@ -1,4 +1,4 @@
-#include "runtime/exec/describe.h"
+#include "runtime/tasks/describe.h"
 
 namespace piper {
 namespace {

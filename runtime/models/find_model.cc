@@ -1,4 +1,4 @@
-#include "runtime/model/find_model.h"
+#include "runtime/models/find_model.h"
 
 #include <dlfcn.h>
 
@@ -101,6 +101,11 @@ Expected<ModelFunction> find_model(const Config& config) {
       "model.name",
       "unknown model '" + config.model.name + "'" + suggest(config.model.name, built_in_models()),
       config.where("model.name")));
+}
+
+Expected<LiveModel> build_model(const Config& config, bool measure) {
+  PIPER_ASSIGN(const ModelFunction function, find_model(config));
+  return build_model(config, function, measure);
 }
 
 }  // namespace piper

@@ -1,4 +1,4 @@
-#include "runtime/tasks/lent_storage.h"
+#include "runtime/autograd/lent_storage.h"
 
 #include <c10/core/StorageImpl.h>
 

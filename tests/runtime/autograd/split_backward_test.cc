@@ -1,4 +1,4 @@
-#include "runtime/tasks/split_backward.h"
+#include "runtime/autograd/split_backward.h"
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>

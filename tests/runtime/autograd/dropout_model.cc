@@ -1,8 +1,8 @@
 // A model that calls a function of the runtime, which it does not link.
 #include <ATen/ATen.h>
 
+#include "runtime/autograd/dropout.h"
 #include "runtime/model/build.h"
-#include "runtime/model/dropout.h"
 
 static void build(piper::Build& b) {
   const at::Tensor tokens = b.input("tokens", {b.config().training.seq_len}, at::kLong);

@@ -11,4 +11,7 @@ namespace piper {
 // thread.
 Expected<ModelFunction> find_model(const Config& config);
 
+// Builds the job's model (runtime/model/build.h). Any thread.
+Expected<LiveModel> build_model(const Config& config, bool measure);
+
 }  // namespace piper

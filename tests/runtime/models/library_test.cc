@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/model/build.h"
+#include "runtime/models/find_model.h"
 #include "tests/runtime/models/running_model.h"
 
 namespace piper {

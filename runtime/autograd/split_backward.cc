@@ -1,4 +1,4 @@
-#include "runtime/tasks/split_backward.h"
+#include "runtime/autograd/split_backward.h"
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>

@@ -1,4 +1,4 @@
-#include "runtime/model/dropout.h"
+#include "runtime/autograd/dropout.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/memory/account.h"
+#include "runtime/models/find_model.h"
 #include "tests/runtime/models/running_model.h"
 
 namespace piper {
