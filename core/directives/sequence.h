@@ -38,5 +38,6 @@ struct Sequence {
 // Points into `proposals`. Code: tag.cycle, where units give tags that each other's filters use, so
 // that what they select would depend on who came first.
 Expected<Sequence> sequence(const std::vector<Proposal>& proposals);
+Expected<Sequence> sequence(std::vector<Proposal>&& gone) = delete;
 
 }  // namespace piper

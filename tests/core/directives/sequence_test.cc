@@ -117,8 +117,9 @@ TEST(Sequence, OfTablesIsTheSameInEveryOrder) {
 TEST(Sequence, GivesATagBeforeOthersUseIt) {
   const Proposal user = proposal("a", {TagDirective{equals("PP", 0), "USED", 0}}, 3);
   const Proposal giver = proposal("z", {TagDirective{{}, "PP", 0}}, 9);
+  const std::vector<Proposal> proposals{user, giver};
 
-  const auto order = sequence({user, giver});
+  const auto order = sequence(proposals);
 
   ASSERT_TRUE(order);
   EXPECT_EQ(order->origins[order->steps[0].origin].plugin, "z");
@@ -128,8 +129,9 @@ TEST(Sequence, GivesATagBeforeOthersUseIt) {
 TEST(Sequence, RefusesTagsThatWaitForEachOther) {
   const Proposal one = proposal("a", {TagDirective{equals("Y", 0), "X", 0}}, 3);
   const Proposal two = proposal("b", {TagDirective{equals("X", 0), "Y", 0}}, 9);
+  const std::vector<Proposal> proposals{two, one};
 
-  const auto order = sequence({two, one});
+  const auto order = sequence(proposals);
 
   ASSERT_FALSE(order);
   EXPECT_EQ(to_string(order.error()),
@@ -141,8 +143,9 @@ TEST(Sequence, RefusesTagsThatWaitForEachOther) {
 TEST(Sequence, KeepsTheOrderOfAStrategysOwnDirectives) {
   const Proposal one =
       proposal("a", {TagDirective{{}, "Z", 0}, TagDirective{equals("Z", 0), "A", 1}}, 3);
+  const std::vector<Proposal> proposals{one};
 
-  const auto order = sequence({one});
+  const auto order = sequence(proposals);
 
   ASSERT_TRUE(order);
   EXPECT_EQ(std::get<TagDirective>(order->steps[0].directive->what).name, "Z");
