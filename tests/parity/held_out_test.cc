@@ -1,4 +1,4 @@
-// B15: evaluation ends, and counts every held-out row once.
+// Evaluation ends, and counts every held-out row once.
 #include <gtest/gtest.h>
 
 #include "runtime/data/loader.h"

@@ -1,4 +1,4 @@
-// B31 and B29: gradients, norm and clipping of a model whose gradients are known: the loss of a
+// Gradients, norm and clipping of a model whose gradients are known: the loss of a
 // token is the sum of all weights, so every element has a gradient of 1, whatever the tokens are
 // and however many count. Nine elements in the first layer have a norm of 3, sixteen in the last
 // one of 4, and both of 5.

@@ -1,6 +1,6 @@
-// B14 and the swapped receives past `recv.9`: activations meet the labels of their own micro-batch,
-// and of two values of equal shape each is received as itself. B46 (e): integers pass between
-// stages.
+// Activations meet the labels of their own micro-batch, and of two values of equal shape each is
+// received as itself, also past the tenth (where an order of names puts `recv.10` before `recv.9`).
+// Integers pass between stages.
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Recomputation changes no bit of a step: losses, gradients, norms and weights are those of the
-// same job that keeps its activations, dropout included; and both are one device's (B35).
+// same job that keeps its activations, dropout included; and both are one device's.
 //
 // The cells are every schedule x {every layer, attention alone, all but the layers} with a type and
 // tied embeddings or not in turn; rows do not divide evenly into micro-batches.

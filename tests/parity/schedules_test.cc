@@ -7,7 +7,8 @@
 // one of the six pairs of dp and kind, in turn, so that each schedule meets every pair.
 // PIPER_PARITY_LARGE=1 runs all.
 //
-// B12: M below R, of every schedule. B33: weights start as one device's in every layout.
+// Every schedule is also run with fewer micro-batches than ranks; in every layout weights start as
+// one device's.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -70,7 +70,7 @@ TEST(Parity, HoldsForGpipe) {
   expect_parity("float64", "gpipe");
 }
 
-// B13: 8 rows over 3 micro-batches and 3 stages.
+// 8 rows over 3 micro-batches and 3 stages: the first two have 3 rows, the last 2, in every stage.
 TEST(Parity, HoldsWhereMicrobatchesDifferInRows) {
   Case c;
   c.pp = 3, c.microbatches = 3, c.rows = 8;
@@ -80,7 +80,7 @@ TEST(Parity, HoldsWhereMicrobatchesDifferInRows) {
   EXPECT_TRUE(report.passed) << report.text;
 }
 
-// B26: the same rows cut in other ways give the same numbers.
+// The same rows cut in other ways give the same numbers.
 TEST(Parity, HoldsForTheSameRowsCutInOtherWays) {
   for (const std::uint32_t dp : {1u, 2u}) {
     for (const std::uint32_t microbatches : {4u, 16u}) {
@@ -92,7 +92,7 @@ TEST(Parity, HoldsForTheSameRowsCutInOtherWays) {
   }
 }
 
-// B31: the norm that clips is global.
+// The norm that clips is of all stages together.
 TEST(Parity, HoldsWhereGradientsAreClippedOverStages) {
   for (const bool tied : {false, true}) {
     Case c;
@@ -102,8 +102,7 @@ TEST(Parity, HoldsWhereGradientsAreClippedOverStages) {
   }
 }
 
-// B46: a frozen first stage, a frozen layer in the middle, one weight alone, everything but the
-// head.
+// A frozen first stage, a frozen layer in the middle, one weight alone, everything but the head.
 TEST(Parity, HoldsWhereParametersAreFrozen) {
   const std::vector<std::vector<std::string>> freezes = {
       {"model.embed_tokens.weight", "model.layers.0.*"},
@@ -134,7 +133,7 @@ TEST(Parity, HoldsWithParameterGroups) {
   EXPECT_TRUE(report.passed) << report.text;
 }
 
-// B29, and the oracle's own test: it must see a wrong scale, however small a layout hides it.
+// The oracle's own test: it must see a wrong scale, however small a layout hides it.
 TEST(Parity, FailsWhereTheScalingIsBroken) {
   for (const std::string dtype : {"float64", "float32"}) {
     for (const double factor : {2.0, 0.5, 1.0 + 1e-4}) {

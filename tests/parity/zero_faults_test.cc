@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/verify/memory.h"
 #include "tests/parity/harness.h"
 
 namespace piper {
@@ -73,7 +74,7 @@ void expect_one_peak(Case c, const std::vector<std::uint32_t>& microbatches) {
   }
 }
 
-// B01: whole gradients, and in stage 3 whole parameters, live through a chain, however many
+// Whole gradients, and in stage 3 whole parameters, live through a chain, however many
 // micro-batches there are.
 TEST(ZeroFaults, KeepAsMuchMemoryForMoreMicrobatches) {
   for (const int number : {2, 3}) {
@@ -83,14 +84,14 @@ TEST(ZeroFaults, KeepAsMuchMemoryForMoreMicrobatches) {
   }
 }
 
-// B05.
+// Gradients that accumulate are one copy, however many micro-batches there are.
 TEST(ZeroFaults, KeepAsMuchMemoryForMoreMicrobatchesOfStageOne) {
   Case c;
   c.pp = 4, c.dp = 2, c.zero = stage(1);
   expect_one_peak(c, {4, 8, 32});
 }
 
-// B02: each stage holds less than the one before, in the plan and in the run.
+// Each stage of ZeRO holds less than the one before, in the plan and in the run.
 TEST(ZeroFaults, HoldLessForEachStage) {
   Case c;
   c.dp = 4, c.microbatches = 4, c.layers = 6, c.optimizer = "adamw";
@@ -106,7 +107,7 @@ TEST(ZeroFaults, HoldLessForEachStage) {
   }
 }
 
-// B04: one rank shards nothing, and its stages accumulate.
+// One rank shards nothing, and its stages accumulate.
 TEST(ZeroFaults, AccumulateWhereOneRankHoldsAll) {
   Case c;
   c.schedule = "interleaved", c.stages_per_rank = 2, c.pipeline_of_one = true;
@@ -117,7 +118,7 @@ TEST(ZeroFaults, AccumulateWhereOneRankHoldsAll) {
   }
 }
 
-// B06: many backwards a step, each reduced once; a lone bucket's chain is as long as the step.
+// Many backwards a step, each reduced once; a lone bucket's chain is as long as the step.
 TEST(ZeroFaults, ReduceEveryMicrobatchUnderAPipeline) {
   Case c;
   c.pp = 2, c.dp = 2, c.microbatches = 5;
@@ -129,7 +130,7 @@ TEST(ZeroFaults, ReduceEveryMicrobatchUnderAPipeline) {
   }
 }
 
-// B17 and B18: a tied weight that no number of ranks divides, in an optimizer group of its own:
+// A tied weight that no number of ranks divides, in an optimizer group of its own:
 // both copies have one update.
 TEST(ZeroFaults, KeepTiedCopiesEqualInAGroupOfTheirOwn) {
   Case c;
@@ -142,7 +143,7 @@ TEST(ZeroFaults, KeepTiedCopiesEqualInAGroupOfTheirOwn) {
   }
 }
 
-// B46 (a), (b): everything of the first stage frozen, or a layer within one, with either backward.
+// Everything of the first stage frozen, or a layer within one, with either backward.
 const std::vector<std::vector<std::string>> kFrozen = {
     {"model.embed_tokens.weight", "model.layers.0.*", "model.layers.1.*"}, {"model.layers.2.*"}};
 

@@ -17,7 +17,7 @@ std::string refused(const char* plugin, std::uint32_t ranks, std::uint32_t micro
                        test::toy_model({.layers = layers}));
 }
 
-// B12: the least number of micro-batches is said.
+// The least number of micro-batches is said.
 TEST(Refusals, OfDualPipeSayTheNearestSize) {
   EXPECT_EQ(refused("dualpipe", 4, 7, "schedule=dualpipev"),
             "job.toml:4:16: error: dualpipe: dualpipev: expected at least twice as many "

@@ -177,7 +177,7 @@ struct Refused {
   const char* options = "";
 };
 
-// B44; what is written in other ways, and legal I and W, are the tests above.
+// What is written in other ways, and legal I and W, are the tests above.
 TEST(ScheduleFile, RefusesWhatCannotRunWithRowAndColumn) {
   const Refused cases[] = {
       {"0F0,0F1,0B0,0B1\n1F0,1B0", "error: 2:5: stage 1 micro-batch 1 is left out of this row"},

@@ -24,7 +24,7 @@ at::Tensor mask(at::IntArrayRef sizes, double probability, const DropoutContext&
   return dropout(at::ones(sizes, type), probability, place);
 }
 
-// B35.
+// The mask is made again, by its key.
 TEST(Dropout, OfTheBackwardIsThatOfTheForward) {
   const at::Tensor x = at::ones({4, 5, 6}, at::kDouble).set_requires_grad(true);
   at::Tensor y;

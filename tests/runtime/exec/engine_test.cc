@@ -220,7 +220,7 @@ double Sum::gradient(std::uint32_t dp, const std::vector<double>& parts,
   return (*engine)->gradient(0, ParameterId{0}).item<double>();
 }
 
-// B47, as the two tests after it.
+// A bfloat16 holds no 257: this and the two tests after it would stop at 256.
 TEST(Engine, AccumulatesBfloat16GradientsInFloat32) {
   EXPECT_EQ(Sum::gradient(1, {256, 1}), 257);
   EXPECT_EQ(Sum::gradient(1, std::vector<double>(512, 1.0)), 512);

@@ -130,7 +130,7 @@ TEST(Sharded, ClipsByTheNormOfTheWhole) {
   }
 }
 
-// B41.
+// Seen before the update, in the very step.
 TEST(Sharded, MakesNoUpdateFromGradientsThatAreNotFinite) {
   for (const std::uint32_t zero : {1U, 2U, 3U}) {
     Running run = running({.zero = zero}, DType::float64, [](Config& config) {
@@ -192,8 +192,8 @@ TEST(Sharded, MakesNoUpdateWithoutACountedLabel) {
   }
 }
 
-// B46 (c), (d), and a parameter without elements (DeepSpeed#8280). The layer's own weight is used
-// in the first micro-batch alone; `unused` is nobody's.
+// A parameter without elements, one that the first micro-batch alone uses (the layer's own weight),
+// and `unused`, which is nobody's.
 TEST(Sharded, TrainsBesideParametersThatAreEmptyOrHardlyUsed) {
   const ShardedShape shape{.pp = 1, .dp = 2, .microbatches = 2, .zero = 3, .layers = 3};
   const auto with_more = [](ModelGraph& graph) {

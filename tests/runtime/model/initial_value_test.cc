@@ -7,7 +7,7 @@
 namespace piper {
 namespace {
 
-// B33.
+// Layers of equal shape start apart, and on any rank as on one device.
 TEST(InitialValue, DependsOnTheNameAndTheSeedAlone) {
   const Init normal = Init::normal(1);
   const at::Tensor value = initial_value(normal, "w", {64, 3}, at::kFloat, 5);

@@ -50,7 +50,7 @@ TEST_F(Train, WritesAnObjectAStepToTheMetricsFile) {
   EXPECT_EQ(metrics()[3]["planned_peak_bytes"].size(), 2u);
 }
 
-// B15: uneven batches and ranks. The fake's loss of a batch is the mean of its rows' numbers over
+// Uneven batches and ranks. The fake's loss of a batch is the mean of its rows' numbers over
 // counted labels.
 TEST_F(Train, TheHeldOutLossWeighsEveryCountedLabelOnce) {
   double sum = 0, count = 0;
@@ -109,7 +109,7 @@ TEST_F(Train, WithoutHeldOutRowsThereIsNoHeldOutLoss) {
   EXPECT_TRUE(record_.evaluated.empty());
 }
 
-// B41: at the very step, whatever is logged.
+// At the very step, whatever is logged.
 TEST_F(Train, StopsAtTheStepThatIsNotFinite) {
   job_.config.metrics.log_freq = 10;
   engine_->on_train = [](const FakeEngine::Asked& asked) {
