@@ -48,8 +48,8 @@ std::string scaled(double value) {
 
 // "1 rank", "2 ranks"
 std::string counted(std::int64_t count, const std::string& thing) {
-  const bool hissing = thing.ends_with("ch");
-  return std::to_string(count) + ' ' + thing + (count == 1 ? "" : hissing ? "es" : "s");
+  const bool takes_es = thing.ends_with("ch");
+  return std::to_string(count) + ' ' + thing + (count == 1 ? "" : takes_es ? "es" : "s");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Puts parameters in buckets and fuses the regions that no directive and no bucket distinguishes
 // into chunks.
-//     region 0 PP=0 @0, region 1 PP=0 @0, region 2 PP=1 @1    ->    chunk 0 {0, 1} @0, chunk 1 {2}
-//     @1
+//
+//     region 0 PP=0 @0, region 1 PP=0 @0, region 2 PP=1 @1   ->   chunk 0 {0, 1} @0, chunk 1 {2} @1
+//
 // Runs after the last directive, before micro-batches are expanded. Independent branches stay
 // apart: a region joins a chunk only when all that it reads comes from there (or from the data
 // loader). What was fused is then cut where recomputation begins and ends, and before a second use

@@ -2,8 +2,9 @@
 // the reason that it has several; sharded parameters are gathered. ZeRO (Rajbhandari et al., arXiv
 // 1910.02054) by chains: a chain is a maximal run of uses of a bucket on one place's compute order
 // with no computation of another bucket in between.
-//     F0 B0 (bucket a)  F0 B0 (bucket b) ...    ->    gather a, F0 B0, reduce-scatter a, gather b,
-//     ...
+//
+//     F0 B0 (bucket a)  F0 B0 (bucket b) ...
+//     ->  gather a, F0 B0, reduce-scatter a, gather b, ...
 #pragma once
 
 #include <map>

@@ -2,8 +2,7 @@
 //
 //   before: its inputs are in their buffers
 //   after:  its outputs are; `saved` holds the graph, where the task writes it (else nothing is
-//   kept
-//           for a backward pass); the loss has been added to loss_sum
+//           kept for a backward pass); the loss has been added to loss_sum
 #pragma once
 
 #include "runtime/tasks/site.h"
