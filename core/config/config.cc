@@ -128,9 +128,13 @@ std::string toml_value(const RawValue& value) {
             (items.empty() ? "" : ", ") + toml_key(entry.key) + " = " + toml_value(entry.value);
       }
       return items.empty() ? "{}" : "{ " + items + " }";
-    default:
-      return describe(value);  // numbers, true and false; a date is refused where it is read
+    case RawValue::Kind::boolean:
+    case RawValue::Kind::integer:
+    case RawValue::Kind::number:
+    case RawValue::Kind::date:
+      break;
   }
+  return describe(value);  // numbers, true and false; a date is refused where it is read
 }
 
 std::uint32_t MeshConfig::size(std::string_view axis) const {

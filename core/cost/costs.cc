@@ -7,7 +7,6 @@
 namespace piper {
 namespace {
 
-constexpr std::uint64_t kUpdate = 100, kMessage = 50, kScalar = 10;  // of the unit model
 constexpr double kNanoseconds = 1e9;
 
 // Of an optimizer: reads and writes parameter, gradient and two moments.
@@ -217,56 +216,46 @@ std::uint64_t Costs::of(Op op, ChunkId chunk, ValueId value, BucketId bucket, Co
 
 std::uint64_t Costs::alone(Op op, ChunkId chunk, ValueId value, BucketId bucket,
                            CommId comm) const {
+  const OpTraits& of = traits(op);
   if (unit_) {
-    switch (op) {
-      case Op::forward:
-      case Op::backward_input:
-      case Op::backward_weight:
-      case Op::recompute:
-        return kUnit;
-      case Op::backward:
-        return 2 * kUnit;
-      case Op::update:
-        return kUpdate;
-      case Op::token_count:
-      case Op::grad_norm:
-      case Op::loss_report:
-      case Op::input:
-        return kScalar;
-      default:
-        return kMessage;
-    }
+    return of.units;
   }
-  switch (op) {
-    case Op::forward:
-    case Op::recompute:
+  switch (of.cost) {
+    case Cost::forward:
       return chunks_[index(chunk)].forward;
-    case Op::backward:
+    case Cost::backward:
       return chunks_[index(chunk)].backward;
-    case Op::backward_input:
+    case Cost::backward_input:
       return chunks_[index(chunk)].input;
-    case Op::backward_weight:
+    case Cost::backward_weight:
       return chunks_[index(chunk)].weight;
-    case Op::update:
+    case Cost::update:
       return updates_[index(bucket)];
-    case Op::send:
-    case Op::recv:
+    case Cost::message:
       return message(value_bytes_[index(value)], comm);
-    case Op::all_reduce:
-      return ring(gradient_bytes_[index(bucket)], comm, 2);
-    case Op::reduce_scatter:
-      return ring(gradient_bytes_[index(bucket)], comm, 1);
-    case Op::all_gather:
-      return ring(bucket_bytes_[index(bucket)], comm, 1);
-    case Op::all_to_all:
-      return ring(routed_bytes_[index(chunk)], comm, 1);
-    case Op::token_count:
-    case Op::grad_norm:
-    case Op::loss_report:
-      return ring(0, comm, 2);
-    default:
-      return kScalar;
+    case Cost::ring:
+      return ring(ring_bytes(of.moves, chunk, bucket), comm, of.rounds);
+    case Cost::fixed:
+      break;
   }
+  return of.units;
+}
+
+std::int64_t Costs::ring_bytes(Moves moves, ChunkId chunk, BucketId bucket) const {
+  switch (moves) {
+    case Moves::parameters:
+      return bucket_bytes_[index(bucket)];
+    case Moves::gradients:
+    case Moves::shard:
+      return gradient_bytes_[index(bucket)];
+    case Moves::routed:
+      return routed_bytes_[index(chunk)];
+    case Moves::value:
+    case Moves::scalar:
+    case Moves::nothing:
+      break;
+  }
+  return 0;
 }
 
 Expected<Costs> make_costs(const CostModel& model, const CostScope& scope,

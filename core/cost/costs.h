@@ -44,6 +44,7 @@ class Costs {
   std::uint64_t message(std::int64_t bytes, CommId comm) const;
   std::uint64_t ring(std::int64_t bytes, CommId comm, double rounds) const;
 
+  std::int64_t ring_bytes(Moves moves, ChunkId chunk, BucketId bucket) const;
   std::uint64_t alone(Op op, ChunkId chunk, ValueId value, BucketId bucket, CommId comm) const;
 
   bool unit_ = true;
@@ -55,7 +56,7 @@ class Costs {
 };
 
 // The unit model's forward.
-inline constexpr std::uint64_t kUnit = 1000;
+inline constexpr std::uint64_t kUnit = traits(Op::forward).units;
 
 // Micro-batches are taken to be as large as the largest. Error cost.missing: a measured file
 // without a computation that the job has.

@@ -232,7 +232,7 @@ class DagParser {
     Node node;
     in_.skip_past(" = ");  // its name
     node.op = name<Op>(kOpNames, "operation");
-    if (node.op == Op::all_to_all) {
+    if (is_routing(node.op)) {
       node.route = name<Route>(kRoutes, "route");
     }
     node.program = static_cast<std::uint16_t>(required('p', dag_.programs.size(), "program"));
@@ -254,7 +254,7 @@ class DagParser {
     if (in_.accept("peer")) {
       node.peer = static_cast<NodeId>(number_below(origin_of_node_.size(), "node"));
     }
-    const bool needs_chunk = node.op <= Op::recompute || node.op == Op::all_to_all;
+    const bool needs_chunk = runs_chunk(node.op) || is_routing(node.op);
     if (in_.ok() && needs_chunk && !valid(node.chunk)) {
       in_.refuse("expected the chunk of the node", "dag.range");
     }

@@ -15,7 +15,7 @@ namespace {
 class DagPrinter {
  public:
   DagPrinter(const Dag& dag, const ModelGraph& model)
-      : dag_(dag), model_(model), names_(dag.chunks, model.tag_names) {}
+      : dag_(dag), model_(model), names_(dag.chunks, model.tag_names), edge_values_(dag, model) {}
 
   std::string print() {
     text_ = "piper-dag 1\n" + print_tables(plan_tables(dag_, model_), model_);
@@ -188,9 +188,9 @@ class DagPrinter {
         continue;
       }
       number(from == begin ? " after " : ", ", index(*from));
-      const std::vector<Carried> what = carried(dag_, model_, {*from, NodeId{n}});
+      const std::vector<Content> what = edge_values_.of({*from, NodeId{n}});
       if (!what.empty()) {
-        list(" (", what, [&](const Carried& item) { text_ += to_string(item); });
+        list(" (", what, [&](const Content& item) { text_ += edge_label(item); });
       }
     }
   }
@@ -198,6 +198,7 @@ class DagPrinter {
   const Dag& dag_;
   const ModelGraph& model_;
   NodeNames names_;
+  EdgeValues edge_values_;
   std::string text_;
 };
 

@@ -3,240 +3,81 @@
 #include <algorithm>
 
 namespace piper {
-namespace {
 
-using Kind = Carried::Kind;
-using List = std::vector<Carried>;
+EdgeValues::EdgeValues(const Dag& dag, const ModelGraph& model)
+    : dag_(dag), accesses_({model, dag.chunks, dag.buckets, dag.microbatches, dag.trains()}) {}
 
-constexpr std::uint32_t kAny = 0xffffffff;  // every micro-batch
-
-class Accesses {
- public:
-  Accesses(const Dag& dag, const ModelGraph& model) : dag_(dag), model_(model) {}
-
-  List writes(const Node& node) {
-    list_.clear();
-    switch (node.op) {
-      case Op::input:
-        for (std::uint32_t v = 0; v < model_.values.size(); ++v) {
-          if (model_.values[v].is_input()) {
-            add(Kind::value, v, none<ChunkId>(), kAny);
-          }
-        }
-        break;
-      case Op::forward:
-        values(node, dag_.chunk(node.chunk).outputs);
-        if (!dag_.chunk(node.chunk).recompute) {
-          add(Kind::saved, 0, node.chunk, node.microbatch);
-        }
-        add(Kind::sum, 0);
-        break;
-      case Op::recompute:
-        add(Kind::saved, 0, node.chunk, node.microbatch);
-        break;
-      case Op::backward:
-      case Op::backward_input:
-      case Op::backward_weight:
-        backward_writes(node);
-        break;
-      case Op::recv:
-        message(node);
-        break;
-      case Op::all_to_all:
-        routed(node);
-        break;
-      case Op::all_reduce:
-      case Op::reduce_scatter:
-        add(Kind::gradients, index(node.bucket));
-        break;
-      case Op::all_gather:
-      case Op::update:
-        add(Kind::parameters, index(node.bucket));
-        break;
-      case Op::token_count:
-        add(Kind::count, 0);
-        break;
-      case Op::grad_norm:
-        add(Kind::norm, 0);
-        break;
-      default:
-        break;
-    }
-    return list_;
+std::vector<Accesses::Entry> EdgeValues::accesses(NodeId id) const {
+  const Node& node = dag_.node(id);
+  Accessor of;
+  of.op = node.op;
+  of.program = node.program;
+  of.chunk = node.chunk;
+  of.value = node.value;
+  of.bucket = node.bucket;
+  (counts_chains(node.op) ? of.chain : of.microbatch) = node.microbatch;
+  of.into_experts = node.route == Route::enter_forward || node.route == Route::enter_backward;
+  of.backward = node.route == Route::enter_backward || node.route == Route::leave_backward;
+  if (runs_chunk(node.op) && index(id) < dag_.chains.first.size()) {
+    const std::size_t buckets = dag_.chunk(node.chunk).buckets.size();
+    const std::uint32_t first = dag_.chains.first[index(id)];
+    of.parameter_chains = {dag_.chains.parameter.data() + first, buckets};
+    of.gradient_chains = {dag_.chains.gradient.data() + first, buckets};
   }
-
-  List reads(const Node& node) {
-    list_.clear();
-    switch (node.op) {
-      case Op::forward:
-      case Op::recompute:
-        values(node, dag_.chunk(node.chunk).inputs);
-        parameters(node);
-        break;
-      case Op::backward:
-      case Op::backward_input:
-      case Op::backward_weight:
-        backward_reads(node);
-        break;
-      case Op::send:
-        message(node);
-        break;
-      case Op::all_to_all:
-        routed(node);
-        break;
-      case Op::all_reduce:
-      case Op::reduce_scatter:
-        add(Kind::gradients, index(node.bucket));
-        break;
-      case Op::all_gather:
-        add(Kind::parameters, index(node.bucket));
-        break;
-      case Op::token_count:
-        add(Kind::value, index(model_.labels), none<ChunkId>(), kAny);
-        break;
-      case Op::grad_norm:
-        for (std::uint32_t b = 0; b < dag_.buckets.size(); ++b) {
-          add(Kind::gradients, b);
-        }
-        break;
-      case Op::update:
-        add(Kind::norm, 0);
-        break;
-      case Op::loss_report:
-        add(Kind::sum, 0);
-        add(Kind::count, 0);
-        break;
-      default:
-        break;
-    }
-    return list_;
-  }
-
- private:
-  void add(Kind kind, std::uint32_t id, ChunkId chunk = none<ChunkId>(),
-           std::uint32_t microbatch = kAny) {
-    list_.push_back({kind, id, chunk, microbatch});
-  }
-
-  void values(const Node& node, const std::vector<ValueId>& ids) {
-    for (const ValueId value : ids) {
-      add(Kind::value, index(value), none<ChunkId>(), node.microbatch);
-    }
-  }
-
-  void parameters(const Node& node) {
-    for (const BucketId bucket : dag_.chunk(node.chunk).buckets) {
-      add(Kind::parameters, index(bucket));
-    }
-  }
-
-  void message(const Node& node) {
-    add(valid(node.chunk) ? Kind::gradient : Kind::value, index(node.value), node.chunk,
-        node.microbatch);
-  }
-
-  void input_gradients(ChunkId chunk, std::uint32_t microbatch) {
-    for (const ValueId value : dag_.chunk(chunk).inputs) {
-      if (computes_gradient(dag_, value, chunk)) {
-        add(Kind::gradient, index(value), chunk, microbatch);
-      }
-    }
-  }
-
-  // One for each chunk that uses the output.
-  void output_gradients(ChunkId chunk, std::uint32_t microbatch) {
-    for (const ValueId value : dag_.chunk(chunk).outputs) {
-      for (const Use& use : dag_.uses[index(value)]) {
-        add(Kind::gradient, index(value), use.chunk, microbatch);
-      }
-    }
-  }
-
-  void backward_writes(const Node& node) {
-    if (node.op != Op::backward_weight) {
-      input_gradients(node.chunk, node.microbatch);
-    }
-    if (node.op == Op::backward_input) {
-      add(Kind::saved, 0, node.chunk, node.microbatch);
-      return;
-    }
-    for (const BucketId bucket : dag_.chunk(node.chunk).buckets) {
-      add(Kind::gradients, index(bucket));
-    }
-  }
-
-  void backward_reads(const Node& node) {
-    add(Kind::saved, 0, node.chunk, node.microbatch);
-    if (node.op == Op::backward_weight) {
-      return;
-    }
-    output_gradients(node.chunk, node.microbatch);
-    parameters(node);
-    if (dag_.chunk(node.chunk).has_loss) {
-      add(Kind::count, 0);
-    }
-  }
-
-  // An all-to-all reads on one side what it writes on the other.
-  void routed(const Node& node) {
-    const Chunk& chunk = dag_.chunk(node.chunk);
-    switch (node.route) {
-      case Route::enter_forward:
-        return values(node, chunk.inputs);
-      case Route::leave_forward:
-        return values(node, chunk.outputs);
-      case Route::enter_backward:
-        return output_gradients(node.chunk, node.microbatch);
-      case Route::leave_backward:
-        return input_gradients(node.chunk, node.microbatch);
-      case Route::none:
-        return;
-    }
-  }
-
-  const Dag& dag_;
-  const ModelGraph& model_;
-  List list_;
-};
-
-bool same(const Carried& a, const Carried& b) {
-  return a.kind == b.kind && a.id == b.id && a.chunk == b.chunk &&
-         (a.microbatch == b.microbatch || a.microbatch == kAny || b.microbatch == kAny);
+  std::vector<Accesses::Entry> entries;
+  accesses_.find(of, entries);
+  return entries;
 }
 
-}  // namespace
+// What one leaves there and the other needs whole. Those that add to one thing pass nothing on.
+std::vector<Content> EdgeValues::of(const Edge& edge) const {
+  const std::vector<Accesses::Entry> before = accesses(edge.from), after = accesses(edge.to);
+  std::vector<Content> carried;
+  for (const Accesses::Entry& left : before) {
+    if (left.access == Access::reads || left.access == Access::keeps) {
+      continue;
+    }
+    const bool is_needed =
+        std::any_of(after.begin(), after.end(), [&](const Accesses::Entry& needed) {
+          return needed.content == left.content &&
+                 (needed.access == Access::reads || needed.access == Access::changes);
+        });
+    // The labels of every micro-batch are one value to whoever counts them.
+    const bool is_known = !carried.empty() && carried.back().value == left.content.value &&
+                          left.content.kind == BufferKind::input;
+    if (is_needed && !is_known) {
+      carried.push_back(left.content);
+    }
+  }
+  return carried;
+}
 
-std::string to_string(const Carried& carried) {
-  switch (carried.kind) {
-    case Kind::value:
-      return "%" + std::to_string(carried.id);
-    case Kind::gradient:
-      return "grad %" + std::to_string(carried.id);
-    case Kind::saved:
-      return "saved";
-    case Kind::parameters:
-      return "b" + std::to_string(carried.id);
-    case Kind::gradients:
-      return "grad b" + std::to_string(carried.id);
-    case Kind::count:
+std::string edge_label(const Content& content) {
+  switch (content.kind) {
+    case BufferKind::input:
+    case BufferKind::activation:
+    case BufferKind::routed:
+      return "%" + std::to_string(index(content.value));
+    case BufferKind::gradient:
+    case BufferKind::routed_gradient:
+      return "grad %" + std::to_string(index(content.value));
+    case BufferKind::parameter:
+    case BufferKind::gathered:
+      return "b" + std::to_string(index(content.bucket));
+    case BufferKind::parameter_gradient:
+    case BufferKind::full_gradient:
+      return "grad b" + std::to_string(index(content.bucket));
+    case BufferKind::token_count:
       return "count";
-    case Kind::norm:
+    case BufferKind::grad_norm:
       return "norm";
-    case Kind::sum:
+    case BufferKind::loss_sum:
       return "sum";
+    case BufferKind::saved:
+    case BufferKind::optimizer:
+      break;
   }
-  return "";
-}
-
-std::vector<Carried> carried(const Dag& dag, const ModelGraph& model, const Edge& edge) {
-  Accesses accesses(dag, model);
-  const List reads = accesses.reads(dag.node(edge.to));
-  List both = accesses.writes(dag.node(edge.from));
-  std::erase_if(both, [&](const Carried& written) {
-    return std::none_of(reads.begin(), reads.end(),
-                        [&](const Carried& read) { return same(written, read); });
-  });
-  return both;
+  return std::string(to_string(content.kind));
 }
 
 }  // namespace piper

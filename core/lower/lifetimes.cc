@@ -122,7 +122,7 @@ class Chooser {
 
   bool belongs_in_arena(const Buffer& buffer) const {
     return buffer.kind == Buffer::Kind::gathered || buffer.kind == Buffer::Kind::full_gradient ||
-           program_.task(buffer.alloc).op == Op::recv;
+           traits(program_.task(buffer.alloc).op).direction == Direction::in;
   }
 
   // Who is given bytes of the arena comes after the free of who had them, in this period, or in

@@ -52,7 +52,7 @@ class Cycles {
   // Where a receive or a gather is posted is core's choice, and follows from the orders.
   bool is_posting(const Edge& edge) const {
     const Op from = dag_.node(edge.from).op, to = dag_.node(edge.to).op;
-    return from <= Op::recompute && (to == Op::recv || to == Op::all_gather);
+    return runs_chunk(from) && !traits(to).put_off.empty();
   }
 
   void place_gates() {
@@ -222,22 +222,20 @@ class Cycles {
   std::vector<Step> best_;
 };
 
-std::string data_text(const Carried& data) {
-  switch (data.kind) {
-    case Carried::Kind::value:
-      return "activation %" + std::to_string(data.id);
-    case Carried::Kind::gradient:
-      return "gradient %" + std::to_string(data.id);
-    case Carried::Kind::saved:
-      return "what it keeps for the backward";
-    default:
-      return to_string(data);
+std::string data_text(const Content& data) {
+  if (data.kind == BufferKind::saved) {
+    return "what it keeps for the backward";
   }
+  const bool is_gradient =
+      data.kind == BufferKind::gradient || data.kind == BufferKind::routed_gradient;
+  return valid(data.value)
+             ? (is_gradient ? "gradient %" : "activation %") + std::to_string(index(data.value))
+             : edge_label(data);
 }
 
-std::string edge_reason(const Dag& dag, const ModelGraph& model, const Edge& edge) {
+std::string edge_reason(const EdgeValues& values, const Edge& edge) {
   std::string text;
-  for (const Carried& data : carried(dag, model, edge)) {
+  for (const Content& data : values.of(edge)) {
     text += (text.empty() ? "" : ", ") + data_text(data);
   }
   return text.empty() ? "core runs them in this order" : text;
@@ -276,8 +274,9 @@ void find_order(const std::vector<OrderLine>& orders, const Edge& edge, Cycles::
 Diagnostic order_cycle(const Dag& dag, const std::vector<OrderLine>& orders,
                        const ModelGraph& model) {
   std::vector<Cycles::Step> way = Cycles(dag, orders).shortest();
+  const EdgeValues values(dag, model);
   for (Cycles::Step& step : way) {
-    if (step.line == kNone && carried(dag, model, dag.edges[step.source]).empty()) {
+    if (step.line == kNone && values.of(dag.edges[step.source]).empty()) {
       find_order(orders, dag.edges[step.source], step);
     }
   }
@@ -297,7 +296,7 @@ Diagnostic order_cycle(const Dag& dag, const std::vector<OrderLine>& orders,
     const std::string edge = describe(dag, model, NodeId{step.from}) + " comes before " +
                              describe(dag, model, NodeId{way[(i + 1) % way.size()].from}) + ": ";
     if (step.line == kNone) {
-      text.note(edge + edge_reason(dag, model, dag.edges[step.source]));
+      text.note(edge + edge_reason(values, dag.edges[step.source]));
       continue;
     }
     const OrderLine& line = orders[step.line];

@@ -12,8 +12,8 @@
 namespace piper {
 namespace {
 
-constexpr Op kOps[] = {Op::forward, Op::backward, Op::backward_input, Op::backward_weight,
-                       Op::update};
+constexpr Op kOpOfPass[] = {Op::forward, Op::backward, Op::backward_input, Op::backward_weight,
+                            Op::update};
 
 class Orders {
  public:
@@ -37,7 +37,7 @@ class Orders {
     computations_.assign(dag_.programs.size(), 0);
     chained_ = computations_;
     for (const Node& node : dag_.nodes) {
-      computations_[node.program] += node.op == Op::all_to_all ? 0 : 1;
+      computations_[node.program] += !runs_chunk(node.op) ? 0 : 1;
     }
     for (const Annotated::Chain& chain : annotated_.chains) {
       PIPER_TRY(add_chain(chain));
@@ -219,7 +219,7 @@ class Orders {
     std::string names;
     for (std::uint32_t n = 0; n < dag_.nodes.size(); ++n) {
       const Node& node = dag_.nodes[n];
-      if (node.program != program || node.op == Op::all_to_all || seen_[n]) {
+      if (node.program != program || !runs_chunk(node.op) || seen_[n]) {
         continue;
       }
       const std::string name = action_name(NodeId{n});
@@ -321,7 +321,7 @@ class Orders {
   static bool passes(const Filter& filter, Op op) {
     return filter.passes.empty() ||
            std::any_of(filter.passes.begin(), filter.passes.end(),
-                       [&](Pass pass) { return kOps[static_cast<std::size_t>(pass)] == op; });
+                       [&](Pass pass) { return kOpOfPass[static_cast<std::size_t>(pass)] == op; });
   }
 
   Status add_order(const Annotated::Order& order) {

@@ -276,9 +276,11 @@ class Builder {
           }
         }
         return;
-      default:
-        PIPER_CHECK(false, "an operation that lowering does not make");
+      case Op::statistic:
+      case Op::state_update:
+        break;
     }
+    PIPER_CHECK(false, "an operation that lowering does not make");
   }
 
   template <typename F>
@@ -299,40 +301,27 @@ class Builder {
     return {begin, static_cast<std::uint32_t>(buffers.size())};
   }
 
-  static bool lives_as_long_as_the_job(Buffer::Kind kind) {
-    switch (kind) {
-      case Buffer::Kind::parameter:
-      case Buffer::Kind::parameter_gradient:
-      case Buffer::Kind::optimizer:
-      case Buffer::Kind::loss_sum:
-      case Buffer::Kind::token_count:
-      case Buffer::Kind::grad_norm:
-        return true;
-      default:
-        return false;
-    }
-  }
-
   Affine bytes_of(const Node& node) const {
     Affine total;
-    switch (node.op) {
-      case Op::send:
-      case Op::recv:
+    switch (traits(node.op).moves) {
+      case Moves::value:
         return model_.value(node.value).bytes();
-      case Op::all_to_all:
+      case Moves::routed:
         for (const BufferId buffer : reads_) {
           total = total + out_.buffer(buffer).bytes;
         }
-        return total;
-      case Op::all_reduce:
+        break;
+      case Moves::shard:
         return {0, dag_.bucket(node.bucket).shard_gradient_bytes()};
-      case Op::reduce_scatter:
+      case Moves::gradients:
         return {0, dag_.bucket(node.bucket).gradient_bytes()};
-      case Op::all_gather:
+      case Moves::parameters:
         return {0, dag_.bucket(node.bucket).bytes()};
-      default:
-        return total;
+      case Moves::scalar:
+      case Moves::nothing:
+        break;
     }
+    return total;
   }
 
   void add_task(NodeId id, StreamId stream) {

@@ -312,7 +312,7 @@ ChunkMemory::ChunkMemory(const Plan& plan, const ModelGraph& model)
     : plan_(plan), model_(model), wants_gradient_(values_with_gradient(model)) {}
 
 TaskMemory ChunkMemory::of(const Program& program, const Task& task, std::uint32_t coordinate) {
-  if (!valid(task.chunk) || task.op > Op::recompute) {
+  if (!valid(task.chunk) || !runs_chunk(task.op)) {
     return {};
   }
   const Chunk& chunk = plan_.chunks[index(task.chunk)];
@@ -346,29 +346,22 @@ TaskMemory ChunkMemory::of(const Program& program, const Task& task, std::uint32
   for (std::size_t i = 0; i < chunk.outputs.size(); ++i) {
     sums += std::get<3>(entry->first)[i] > 1 ? row.bytes(chunk.outputs[i]) : 0;
   }
-  switch (task.op) {
-    case Op::forward:
-      memory.running = row.forward(keeps_graph) - row.outputs() - (keeps_graph ? row.saved() : 0);
-      memory.after = keeps_graph ? row.loss() : 0;
-      break;
-    case Op::recompute:
-      memory.running = row.forward(true) - row.saved();
-      memory.after = row.loss();
-      break;
-    case Op::backward:
-      memory.running = row.backward() + sums - row.saved() - row.input_gradients();
-      memory.after = -row.loss();
-      break;
-    case Op::backward_input:
-      memory.running = row.backward_input() + sums - row.saved() - row.input_gradients();
-      memory.after = row.pending() - row.saved() - row.loss();
-      break;
-    case Op::backward_weight:
-      memory.running = row.backward_weight() - row.pending();
-      memory.after = row.saved() - row.pending();
-      break;
-    default:
-      break;
+  if (task.op == Op::forward) {
+    memory.running = row.forward(keeps_graph) - row.outputs() - (keeps_graph ? row.saved() : 0);
+    memory.after = keeps_graph ? row.loss() : 0;
+  } else if (task.op == Op::recompute) {
+    memory.running = row.forward(true) - row.saved();
+    memory.after = row.loss();
+  } else if (task.op == Op::backward) {
+    memory.running = row.backward() + sums - row.saved() - row.input_gradients();
+    memory.after = -row.loss();
+  } else if (task.op == Op::backward_input) {
+    memory.running = row.backward_input() + sums - row.saved() - row.input_gradients();
+    memory.after = row.pending() - row.saved() - row.loss();
+  } else {
+    PIPER_CHECK(task.op == Op::backward_weight, "a pass over a chunk with no memory of its own");
+    memory.running = row.backward_weight() - row.pending();
+    memory.after = row.saved() - row.pending();
   }
   memory.running *= chunk.expert_parts;
   memory.after *= chunk.expert_parts;

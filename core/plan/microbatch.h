@@ -1,6 +1,5 @@
-// Which tasks have a micro-batch. `Task::microbatch` is the number of a chain where a task gathers
-// or reduces a bucket, and a bucket may have more chains than a plan has micro-batches; other tasks
-// of buckets, scalars and inputs leave it 0.
+// One of a thing for each micro-batch. `Task::microbatch` is the number of a chain where a task
+// gathers or reduces a bucket, and a bucket may have more chains than a plan has micro-batches.
 #pragma once
 
 #include <string>
@@ -10,13 +9,6 @@
 #include "core/plan/plan.h"
 
 namespace piper {
-
-inline bool counts_chains(Op op) {
-  return op == Op::all_gather || op == Op::reduce_scatter;
-}
-inline bool has_microbatch(Op op) {
-  return op <= Op::recompute || is_point_to_point(op) || op == Op::all_to_all;
-}
 
 // One T a micro-batch of a plan, found by the task. Asked for a task that has none, it stops the
 // program, where an index would reach past the end.

@@ -19,7 +19,7 @@ std::string number(std::uint32_t value) {
 NodeIdentity identity(const Plan& plan, std::uint32_t program, const Task& task) {
   NodeIdentity node{task.op,    program,     task.microbatch, task.chunk,
                     task.value, task.bucket, false,           false};
-  if (task.op == Op::all_to_all) {
+  if (is_routing(task.op)) {
     const Program& own = plan.programs[program];
     for (const BufferId buffer : own.writes_of(task)) {
       const Buffer::Kind kind = own.buffer(buffer).kind;
@@ -63,49 +63,27 @@ std::string NodeNames::whole_stage(ChunkId chunk) const {
 std::string NodeNames::of(const NodeIdentity& node) const {
   const std::string at = "@" + number(node.program), microbatch = number(node.microbatch);
   const std::string op(to_string(node.op));
-  switch (node.op) {
-    case Op::forward:
-    case Op::backward:
-    case Op::backward_input:
-    case Op::backward_weight:
-    case Op::recompute:
+  switch (traits(node.op).address) {
+    case Address::chunk:
       return stage(node.chunk) + std::string(short_name(node.op)) + microbatch + at;
-    case Op::send:
-    case Op::recv:
+    case Address::message:
       return op + (valid(node.chunk) ? " grad %" : " %") + number(index(node.value)) +
              (valid(node.chunk) ? " " + stage(node.chunk) : "") + " m" + microbatch + at;
-    case Op::all_to_all:
+    case Address::route:
       return op + " " + stage(node.chunk) + (node.backward ? "B" : "F") + microbatch +
              (node.into_experts ? " in" : " out") + at;
-    case Op::all_gather:
-    case Op::reduce_scatter:
+    case Address::chain:
       return op + " b" + number(index(node.bucket)) + " chain " + microbatch + at;
-    default:
-      return op + (valid(node.bucket) ? " b" + number(index(node.bucket)) : "") + at;
+    case Address::bucket:
+      return op + " b" + number(index(node.bucket)) + at;
+    case Address::program:
+      break;
   }
+  return op + at;
 }
 
 std::string NodeNames::of(const Plan& plan, std::uint32_t program, const Task& task) const {
   return of(identity(plan, program, task));
-}
-
-std::string_view short_name(Op op) {
-  switch (op) {
-    case Op::forward:
-      return "F";
-    case Op::backward:
-      return "B";
-    case Op::backward_input:
-      return "BI";
-    case Op::backward_weight:
-      return "BW";
-    case Op::recompute:
-      return "R";
-    case Op::update:
-      return "U";
-    default:
-      return to_string(op);
-  }
 }
 
 }  // namespace piper

@@ -16,7 +16,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -47,8 +46,5 @@ class NodeNames {
  private:
   std::vector<std::string> stages_;  // by ChunkId
 };
-
-// "F", "B", "BI", "BW", "R", "U"; the operation's own name for others.
-std::string_view short_name(Op op);
 
 }  // namespace piper

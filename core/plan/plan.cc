@@ -2,25 +2,7 @@
 
 #include <algorithm>
 
-#include "core/plan/names.h"
-
 namespace piper {
-
-std::string_view to_string(Op op) {
-  return kOpNames[static_cast<std::size_t>(op)];
-}
-
-bool is_communication(Op op) {
-  return op >= Op::send && op <= Op::loss_report;
-}
-
-bool is_point_to_point(Op op) {
-  return op == Op::send || op == Op::recv;
-}
-
-std::string_view to_string(Buffer::Kind kind) {
-  return kBufferNames[static_cast<std::size_t>(kind)];
-}
 
 Plan::Seat Plan::seat(std::uint32_t rank) const {
   for (std::size_t p = 0; p < programs.size(); ++p) {

@@ -18,39 +18,10 @@
 #include "core/base/ids.h"
 #include "core/directives/directive.h"
 #include "core/ir/model_graph.h"
+#include "core/plan/buffer_kind.h"
+#include "core/plan/op.h"
 
 namespace piper {
-
-enum class Op : std::uint8_t {
-  // Chunks.
-  forward,
-  backward,         // B
-  backward_input,   // BI
-  backward_weight,  // BW
-  recompute,
-  update,
-  // Communication.
-  send,
-  recv,
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  all_to_all,
-  broadcast,
-  // Scalars: small collectives whose result every member needs.
-  token_count,  // valid labels of the global batch
-  grad_norm,    // global 2-norm of the reduced gradients, and whether it is finite
-  finite_check,
-  loss_report,  // sum of token losses / token count, of the global batch
-  // State that is not a parameter.
-  statistic,
-  state_update,
-  // What the data loader delivers.
-  input,
-};
-std::string_view to_string(Op op);
-bool is_communication(Op op);  // send .. broadcast, and the scalars
-bool is_point_to_point(Op op);
 
 // A fused run of regions with one place: the unit of forward and backward.
 struct Chunk {
@@ -107,74 +78,13 @@ struct Bucket {
   bool operator==(const Bucket&) const = default;
 };
 
-// What a task reads and writes. Contents are ordered by the plan alone. Accesses by op, each in
-// this order:
-//
-//   input          reads -                                        writes input(v, m) of every input
-//   the program uses token_count    reads input(labels, m) of every m              writes
-//   token_count         (programs with the loss) forward        reads input/activation of chunk
-//   inputs,        writes activation of chunk outputs (the loss apart),
-//                  parameter(b), [loss_sum]                       [saved] when the plan trains,
-//                  has_backward and not recompute, [loss_sum]
-//   recompute      reads what forward read, loss_sum apart        writes saved
-//   backward       reads what forward read (kept for it: inputs   writes gradient(v, m, c) of every
-//   chunk input that
-//                  and parameters), its outputs' activations      wants one, parameter_gradient(b)
-//                  (what was recomputed has none),
-//                  of trainable b saved, gradient(v, m, consumer) of outputs, [token_count],
-//                  parameter_gradient(b)
-//   backward_input as backward without parameter_gradient, and writes saved; backward_weight reads
-//   inputs, saved and
-//                  parameter_gradient, and writes parameter_gradient
-//   send           reads activation or gradient                   recv writes it (its own program's
-//   copy) all_reduce     reads, writes parameter_gradient(b) grad_norm      reads
-//   parameter_gradient(b) of the program's trainable buckets     writes grad_norm update reads
-//   grad_norm, parameter, parameter_gradient, optimizer          writes the last three loss_report
-//   reads [loss_sum, token_count]                  writes [loss_sum]   (last on every compute
-//   stream)
-//
-// With a sharded bucket (zero > 0), parameter_gradient holds the rank's shard, into which
-// reductions accumulate, and
-//
-//   backward       accumulates into full_gradient(b, k) of its gradient chain k instead
-//   reduce_scatter reads full_gradient(b, k), reads, writes parameter_gradient(b)
-//   all_reduce     over the remaining homes, once a step, after the last reduce_scatter
-//   all_gather     zero 1 and 2, after the update: reads, writes parameter(b)
-//                  zero 3, before chain k: reads parameter(b) (the shard), writes gathered(b, k),
-//                  which computations of that chain read instead of parameter(b)
-//
-// With experts, a chunk of experts reads and writes routed values where others read and write
-// activations and gradients:
-//
-//   all_to_all     entering, forward:  reads activation(v, m), writes routed(v, m, chunk) of the
-//   chunk's inputs
-//                  leaving, forward:   reads routed(v, m), writes activation(v, m) of its outputs
-//                  entering, backward: reads gradient(v, m, c), writes routed_gradient(v, m, c) of
-//                  its outputs leaving, backward:  reads routed_gradient(v, m, c), writes
-//                  gradient(v, m, c) of its inputs
+// What a task works on. Contents are ordered by the plan alone; accesses.h says what every operation
+// reads and writes.
 struct Buffer {
-  enum class Kind : std::uint8_t {
-    input,       // value, microbatch: from the data loader
-    activation,  // value, microbatch: the output of a forward, or its received copy
-    gradient,   // value, microbatch, chunk: the gradient of `value` that consumer `chunk` computes,
-                // or its received copy; a chunk input wants one exactly when such a buffer is among
-                // its backward's writes
-    saved,      // chunk, microbatch: the autograd graph between forward and backward
-    parameter,  // bucket
-    parameter_gradient,  // bucket: accumulates over micro-batches, zeroed by the update
-    optimizer,           // bucket: moments and master weights
-    loss_sum,            // sum of token losses of this rank's micro-batches; zeroed by loss_report
-    token_count,
-    grad_norm,
-    gathered,  // bucket, microbatch = parameter chain: the whole parameter while a chain uses it
-    full_gradient,  // bucket, microbatch = gradient chain: the whole gradient until it is reduced
-    routed,  // value, microbatch, chunk: an activation as experts see it, before `chunk` or (none)
-             // after the experts that made it
-    routed_gradient,  // value, microbatch, chunk: a gradient as experts see it
-  };
+  using Kind = BufferKind;  // buffer_kind.h: what each holds, and which of the next four say which
   Kind kind = Kind::activation;
   ValueId value = none<ValueId>();
-  std::uint32_t microbatch = 0;
+  std::uint32_t microbatch = 0;  // or the number of a chain
   ChunkId chunk = none<ChunkId>();
   BucketId bucket = none<BucketId>();
   Affine bytes;  // of its micro-batch's rows
@@ -190,7 +100,6 @@ struct Buffer {
   bool in_arena() const { return offset != kNoOffset; }
   bool operator==(const Buffer&) const = default;
 };
-std::string_view to_string(Buffer::Kind kind);
 
 // Wait for the event that `task` of the same program records; `previous`: the record of the period
 // before (no wait in the first one).

@@ -192,7 +192,7 @@ class PlanPrinter {
     out_.pad(14);
     out_ << to_string(buffer.kind);
     sigil(" c", buffer.chunk);
-    microbatch(buffer.kind <= Buffer::Kind::saved, buffer.microbatch);
+    microbatch(has_microbatch(buffer.kind) && !is_routed(buffer.kind), buffer.microbatch);
     sigil(" %", buffer.value);
     sigil(" b", buffer.bucket);
     out_.pad(40);
@@ -222,7 +222,7 @@ class PlanPrinter {
     out_.pad(25);
     sigil(" n", task.node);
     sigil(" c", task.chunk);
-    microbatch(task.op <= Op::recompute || is_point_to_point(task.op), task.microbatch);
+    microbatch(runs_chunk(task.op) || is_point_to_point(task.op), task.microbatch);
     if (task.overlap != 0) {
       out_ << " overlap " << task.overlap;
     }

@@ -69,7 +69,9 @@ OptionValue to_option(const RawValue& raw) {
     case Kind::text:
       value.value = raw.text;
       break;
-    default: {
+    case Kind::date:
+    case Kind::list:
+    case Kind::table: {
       std::vector<OptionValue> items;
       for (const RawValue& item : raw.items) {
         items.push_back(to_option(item));

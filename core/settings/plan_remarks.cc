@@ -11,7 +11,7 @@ namespace {
 bool receives(const Plan& plan) {
   return std::any_of(plan.programs.begin(), plan.programs.end(), [](const Program& program) {
     return std::any_of(program.tasks.begin(), program.tasks.end(),
-                       [](const Task& task) { return task.op == Op::recv; });
+                       [](const Task& task) { return traits(task.op).direction == Direction::in; });
   });
 }
 

@@ -47,9 +47,7 @@ class Line {
 
  private:
   Status add(const Task& task) {
-    const bool computes = task.op == Op::forward || task.op == Op::backward ||
-                          task.op == Op::backward_input || task.op == Op::backward_weight;
-    if (!computes) {
+    if (!runs_chunk(task.op) || task.op == Op::recompute) {
       return {};
     }
     PIPER_ASSIGN(const std::uint32_t stage, stage_of(task.chunk));

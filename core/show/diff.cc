@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/ir/text_reader.h"
-#include "core/plan/names.h"
 #include "core/plan/node_name.h"
 #include "core/plan/text.h"
 #include "core/show/wait_reason.h"
@@ -202,9 +201,8 @@ class Differ {
     count("chunks", size(a.chunks.size()), size(b.chunks.size()));
     count("buckets", size(a.buckets.size()), size(b.buckets.size()));
     count("communicators", size(a.communicators.size()), size(b.communicators.size()));
-    for (std::size_t op = 0; op < kOpNames.size(); ++op) {
-      count(std::string(kOpNames[op]) + " tasks", tasks(a, static_cast<Op>(op)),
-            tasks(b, static_cast<Op>(op)));
+    for (const OpTraits& of : kOpTraits) {
+      count(std::string(of.name) + " tasks", tasks(a, of.op), tasks(b, of.op));
     }
     for (std::uint32_t p = 0; p < std::min(a.programs.size(), b.programs.size()); ++p) {
       count("peak bytes of program " + std::to_string(p), peak(one_, p), peak(other_, p));

@@ -104,6 +104,7 @@ class Explainer {
         history_(history),
         model_(history.annotated().model),
         names_(names),
+        edge_values_(history.dag(), model_),
         p_(at.program),
         program_(plan.programs[at.program]),
         id_(at.task),
@@ -152,7 +153,7 @@ class Explainer {
     if (valid(task_.chunk)) {
       text_ += " of " + tags_of(plan_, model_, task_.chunk);
     }
-    if (task_.op <= Op::recompute || is_point_to_point(task_.op) || task_.op == Op::all_to_all) {
+    if (has_microbatch(task_.op)) {
       text_ += ", micro-batch " + std::to_string(task_.microbatch);
     }
     text_ += '\n';
@@ -160,37 +161,13 @@ class Explainer {
                         " (program " + std::to_string(p_) + ")");
   }
 
-  // Which directive a node of this kind comes from.
-  std::string directive() const {
-    switch (task_.op) {
-      case Op::forward:
-      case Op::backward:
-      case Op::backward_input:
-      case Op::backward_weight:
-      case Op::recompute:
-        return "place";
-      case Op::send:
-      case Op::recv:
-        return "place";
-      case Op::all_to_all:
-        return "shard";
-      case Op::all_reduce:
-      case Op::reduce_scatter:
-      case Op::all_gather:
-      case Op::update:
-        return "replicate";
-      default:
-        return "lowering";
-    }
-  }
-
   void origins() {
     const std::uint32_t origin = index(task_.node) < plan_.origin_of_node.size()
                                      ? plan_.origin_of_node[index(task_.node)]
                                      : 0;
-    line("made by", directive() + " of " + from(origin) +
+    line("made by", std::string(traits(task_.op).directive) + " of " + from(origin) +
                         (is_point_to_point(task_.op) ? ", where a value leaves its place" : ""));
-    if (valid(task_.chunk) && task_.op <= Op::recompute) {
+    if (valid(task_.chunk) && runs_chunk(task_.op)) {
       const RegionId region = plan_.chunks[index(task_.chunk)].regions.front();
       const Annotated& annotated = history_.annotated();
       if (task_.op == Op::backward_input || task_.op == Op::backward_weight) {
@@ -267,7 +244,7 @@ class Explainer {
       line("stream", "overlap group " + std::to_string(task_.overlap) +
                          ": interleaved with its other members by the cost model");
     }
-    if (task_.op <= Op::recompute) {
+    if (runs_chunk(task_.op)) {
       order();
     }
   }
@@ -321,21 +298,19 @@ class Explainer {
 
   std::string what_edge(const Edge& edge) const {
     std::string text;
-    for (const Carried& item : carried(history_.dag(), model_, edge)) {
-      text += (text.empty() ? "" : ", ") + to_string(item);
+    for (const Content& item : edge_values_.of(edge)) {
+      text += (text.empty() ? "" : ", ") + edge_label(item);
     }
     if (!text.empty()) {
       return text;
     }
-    return task_.op == Op::recv         ? "posted no earlier than this"
-           : task_.op == Op::all_gather ? "gathered no earlier than this"
-                                        : "order";
+    return temporal_reason(task_.op, "order");
   }
 
   void waits() {
     for (const Wait& wait : program_.waits_of(task_)) {
       line("waits for", name(wait.task) + (wait.previous ? " of the step before: " : ": ") +
-                            wait_reason(plan_, program_, history_.dag(), model_, id_, wait));
+                            wait_reason(plan_, program_, history_.dag(), edge_values_, id_, wait));
     }
     if (task_.waits.count == 0) {
       line("waits for", "nothing but the task before it on its stream");
@@ -348,7 +323,7 @@ class Explainer {
         if (wait.task == id_) {
           line("waited for by",
                name(TaskId{t}) + (wait.previous ? " of the next step: " : ": ") +
-                   wait_reason(plan_, program_, history_.dag(), model_, TaskId{t}, wait));
+                   wait_reason(plan_, program_, history_.dag(), edge_values_, TaskId{t}, wait));
         }
       }
     }
@@ -377,6 +352,7 @@ class Explainer {
   const PlanHistory& history_;
   const ModelGraph& model_;
   const NodeNames& names_;
+  EdgeValues edge_values_;
   std::uint32_t p_;
   const Program& program_;
   TaskId id_;

@@ -172,7 +172,7 @@ class PlanJson {
   void buffer(const Buffer& buffer) {
     out_.field("kind", to_string(buffer.kind));
     number("chunk", buffer.chunk);
-    if (buffer.kind <= Buffer::Kind::saved || buffer.kind >= Buffer::Kind::gathered) {
+    if (has_microbatch(buffer.kind) || holds_chain(buffer.kind)) {
       out_.field("microbatch", buffer.microbatch);
     }
     number("value", buffer.value);
@@ -190,8 +190,7 @@ class PlanJson {
     out_.field("name", names_.of(plan_, p, task)).field("op", to_string(task.op));
     number("node", task.node);
     number("chunk", task.chunk);
-    if (valid(task.chunk) || valid(task.value) || task.op == Op::all_gather ||
-        task.op == Op::reduce_scatter) {
+    if (valid(task.chunk) || valid(task.value) || counts_chains(task.op)) {
       out_.field("microbatch", task.microbatch);
     }
     if (task.overlap != 0) {

@@ -3,80 +3,6 @@
 #include <cstdio>
 
 namespace piper {
-namespace {
-
-// As a legend names an operation.
-std::string_view legend_name(Op op) {
-  switch (op) {
-    case Op::forward:
-      return "F forward";
-    case Op::backward:
-      return "B backward";
-    case Op::backward_input:
-      return "BI backward, inputs";
-    case Op::backward_weight:
-      return "BW backward, weights";
-    case Op::recompute:
-      return "R recomputed forward";
-    case Op::recv:
-      return "receive";
-    case Op::all_reduce:
-      return "all-reduce";
-    case Op::reduce_scatter:
-      return "reduce-scatter";
-    case Op::all_gather:
-      return "all-gather";
-    case Op::all_to_all:
-      return "all-to-all";
-    case Op::token_count:
-      return "token count";
-    case Op::grad_norm:
-      return "gradient norm";
-    case Op::finite_check:
-      return "finite check";
-    case Op::loss_report:
-      return "loss report";
-    case Op::state_update:
-      return "state update";
-    default:
-      return to_string(op);
-  }
-}
-
-}  // namespace
-
-Paint paint_of(Op op) {
-  switch (op) {
-    case Op::forward:
-      return Paint::forward;
-    case Op::recompute:
-      return Paint::recompute;
-    case Op::backward:
-    case Op::backward_input:
-      return Paint::backward;
-    case Op::backward_weight:
-      return Paint::backward_weight;
-    case Op::update:
-    case Op::state_update:
-      return Paint::update;
-    case Op::send:
-    case Op::recv:
-      return Paint::message;
-    case Op::all_reduce:
-    case Op::reduce_scatter:
-      return Paint::reduction;
-    case Op::all_gather:
-    case Op::broadcast:
-      return Paint::gather;
-    case Op::all_to_all:
-      return Paint::routing;
-    case Op::input:
-      return Paint::input;
-    default:
-      return Paint::scalar;
-  }
-}
-
 Colour colour_of(Paint paint) {
   switch (paint) {
     case Paint::forward:
@@ -122,8 +48,8 @@ std::string to_string(Colour colour) {
 std::string legend_of(Paint paint, const std::vector<bool>& has) {
   std::string text;
   for (std::size_t op = 0; op < has.size(); ++op) {
-    if (has[op] && paint_of(static_cast<Op>(op)) == paint) {
-      text += (text.empty() ? "" : ", ") + std::string(legend_name(static_cast<Op>(op)));
+    if (has[op] && kOpTraits[op].paint == paint) {
+      text += (text.empty() ? "" : ", ") + std::string(kOpTraits[op].legend);
     }
   }
   return text;

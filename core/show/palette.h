@@ -6,29 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/plan.h"
+#include "core/plan/op.h"
 
 namespace piper {
 
 struct Colour {
   std::uint8_t red = 0, green = 0, blue = 0;
 };
-
-// What is drawn alike.
-enum class Paint : std::uint8_t {
-  forward,
-  recompute,
-  backward,
-  backward_weight,
-  update,
-  message,
-  reduction,
-  gather,
-  routing,
-  scalar,
-  input,
-};
-Paint paint_of(Op op);
 
 Colour colour_of(Paint paint);
 Colour lighter(Colour colour, double by);  // 0: the same; 1: white

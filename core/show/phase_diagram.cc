@@ -35,12 +35,8 @@ bool has_rank(const std::vector<std::uint32_t>& ranks, std::int64_t rank) {
 }
 
 Colour fill_of(Op op) {
-  const Colour colour = colour_of(paint_of(op));
-  return paint_of(op) == Paint::message ? Colour{0xdd, 0xdd, 0xdd} : colour;
-}
-
-bool is_compute(Op op) {
-  return op <= Op::update || op == Op::state_update;
+  const Paint paint = traits(op).paint;
+  return paint == Paint::message ? Colour{0xdd, 0xdd, 0xdd} : colour_of(paint);
 }
 
 class Drawing {
@@ -106,7 +102,7 @@ class Drawing {
   Diagram draw(const Dag& dag) {
     add_dag(dag);
     for (std::uint32_t n = 0; n < dag.nodes.size(); ++n) {
-      if (dag.nodes[n].op == Op::send) {
+      if (traits(dag.nodes[n].op).direction == Direction::out) {
         connect(index_[n], index_[index(dag.nodes[n].peer)], false,
                 valid(dag.nodes[n].chunk) ? "grad" : "");
       }
@@ -145,7 +141,7 @@ class Drawing {
           }
         }
         if (const auto peer = node_of.find(task.peer);
-            task.op == Op::send && peer != node_of.end()) {
+            traits(task.op).direction == Direction::out && peer != node_of.end()) {
           connect(node_of_task[p][t], peer->second, false, "");
         }
       }
@@ -182,7 +178,7 @@ class Drawing {
                                std::uint32_t lane) {
     return {name.substr(0, name.rfind('@')),
             name + " on " + stream,
-            is_compute(op),
+            computes(op),
             fill_of(op),
             lane,
             0};
@@ -210,15 +206,16 @@ class Drawing {
       index_.push_back(
           add(task_node(names.of(identity(node)), node.op, stream, lane[node.program])));
     }
+    const EdgeValues values(dag, model_);
     std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
     for (const Edge& edge : dag.edges) {
       if (!seen.insert({index(edge.from), index(edge.to)}).second) {
         continue;
       }
       std::string label;
-      const std::vector<Carried> what = carried(dag, model_, edge);
-      for (const Carried& item : what) {
-        label += (label.empty() ? "" : ", ") + to_string(item);
+      const std::vector<Content> what = values.of(edge);
+      for (const Content& item : what) {
+        label += (label.empty() ? "" : ", ") + edge_label(item);
       }
       connect(index_[index(edge.from)], index_[index(edge.to)], what.empty(), label);
     }

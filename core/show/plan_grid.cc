@@ -31,7 +31,7 @@ class Drawing {
         shades = std::max(shades, draw_program(p));
       }
     }
-    for (std::size_t paint = 0; paint <= static_cast<std::size_t>(Paint::input); ++paint) {
+    for (std::size_t paint = 0; paint < kPaints; ++paint) {
       const std::string label = legend_of(static_cast<Paint>(paint), has_);
       if (!label.empty()) {
         grid_.legend.push_back({colour_of(static_cast<Paint>(paint)), label});
@@ -50,8 +50,6 @@ class Drawing {
   }
 
  private:
-  static constexpr std::size_t kOps = static_cast<std::size_t>(Op::input) + 1;
-
   // Returns how many shades its stages need.
   std::uint32_t draw_program(std::uint32_t p) {
     const Program& program = plan_.programs[p];
@@ -85,8 +83,8 @@ class Drawing {
     box.row = row;
     box.begin = units(times_[p][t].begin);
     box.end = units(times_[p][t].end);
-    box.fill = colour_of(paint_of(task.op));
-    if (task.op <= Op::recompute) {
+    box.fill = colour_of(traits(task.op).paint);
+    if (runs_chunk(task.op)) {
       const auto stage = std::find(stages.begin(), stages.end(), names_.whole_stage(task.chunk));
       const auto place = static_cast<double>(stage - stages.begin());
       box.fill = lighter(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/diagnostic.h"
+#include "core/plan/plan.h"
 #include "core/show/grid.h"
 
 namespace piper {

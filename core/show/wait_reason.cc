@@ -4,8 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "core/lower/edge_values.h"
-
 namespace piper {
 namespace {
 
@@ -33,16 +31,21 @@ std::string buffer_text(const Buffer& buffer) {
   if (valid(buffer.chunk)) {
     text += " c" + std::to_string(index(buffer.chunk));
   }
-  if (buffer.kind <= Buffer::Kind::saved || buffer.kind >= Buffer::Kind::routed) {
+  if (has_microbatch(buffer.kind)) {
     text += " m" + std::to_string(buffer.microbatch);
-  } else if (buffer.kind >= Buffer::Kind::gathered) {
+  } else if (holds_chain(buffer.kind)) {
     text += " chain " + std::to_string(buffer.microbatch);
   }
   return text;
 }
 
+std::string temporal_reason(Op op, const char* otherwise) {
+  const std::string_view how = traits(op).put_off;
+  return how.empty() ? otherwise : std::string(how) + " no earlier than this";
+}
+
 std::string wait_reason(const Plan& plan, const Program& program, const Dag& dag,
-                        const ModelGraph& model, TaskId waiter_id, const Wait& wait) {
+                        const EdgeValues& edge_values, TaskId waiter_id, const Wait& wait) {
   const Task &waiter = program.task(waiter_id), &awaited = program.task(wait.task);
   const auto reads = program.reads_of(waiter), writes = program.writes_of(waiter);
   const auto its_reads = program.reads_of(awaited), its_writes = program.writes_of(awaited);
@@ -85,10 +88,8 @@ std::string wait_reason(const Plan& plan, const Program& program, const Dag& dag
     const bool edge = std::any_of(dag.edges.begin(), dag.edges.end(), [&](const Edge& e) {
       return e.from == awaited.node && e.to == waiter.node;
     });
-    if (edge && carried(dag, model, {awaited.node, waiter.node}).empty()) {
-      say(waiter.op == Op::recv         ? "posted no earlier than this"
-          : waiter.op == Op::all_gather ? "gathered no earlier than this"
-                                        : "ordered after it");
+    if (edge && edge_values.of({awaited.node, waiter.node}).empty()) {
+      say(temporal_reason(waiter.op, "ordered after it"));
     }
   }
   std::string text;

@@ -36,8 +36,6 @@ class Analyst {
     const Simulation::Cause& cause = run_.causes[at.program][index(at.task)];
     return {cause.program, cause.task};
   }
-  static bool computes(Op op) { return op <= Op::update; }
-
   ProgramReport report(std::uint32_t p) const {
     const Program& program = plan_.programs[p];
     ProgramReport out;

@@ -11,19 +11,22 @@ namespace {
 double pass_ms(Op op, const EmulateConfig& emulate) {
   const double input = emulate.backward_input_ms.value_or(0);
   const double weight = emulate.backward_weight_ms.value_or(0);
-  switch (op) {
-    case Op::forward:
-    case Op::recompute:
+  switch (traits(op).cost) {
+    case Cost::forward:
       return emulate.forward_ms.value_or(0);
-    case Op::backward:
+    case Cost::backward:
       return input + weight;
-    case Op::backward_input:
+    case Cost::backward_input:
       return input;
-    case Op::backward_weight:
+    case Cost::backward_weight:
       return weight;
-    default:
-      return 0;
+    case Cost::update:
+    case Cost::message:
+    case Cost::ring:
+    case Cost::fixed:
+      break;
   }
+  return 0;
 }
 
 double moving(const EmulateConfig& emulate, double bytes) {
@@ -37,8 +40,8 @@ std::uint64_t communication(const Plan& plan, const Program& program, const Task
   }
   const Communicator& group = plan.communicators[index(task.communicator)];
   const std::size_t members = group.group_size > 0 ? group.group_size : group.ranks.size();
-  const std::uint32_t turns = task.op == Op::reduce_scatter || task.op == Op::all_gather ? 1 : 2;
-  return ring_delay(emulate, turns, task.bytes.fixed, static_cast<std::uint32_t>(members));
+  return ring_delay(emulate, traits(task.op).rounds, task.bytes.fixed,
+                    static_cast<std::uint32_t>(members));
 }
 
 }  // namespace

@@ -56,18 +56,15 @@ class Drawing {
 
   // Members of an overlap group have colours of their own.
   static Kind kind_of(const Task& task) {
-    switch (task.op) {
-      case Op::update:
-        return Kind::update;
-      case Op::recompute:
-        return Kind::recompute;
-      case Op::forward:
-        return task.overlap != 0 ? Kind::pair_forward : Kind::forward;
-      case Op::backward_weight:
-        return task.overlap != 0 ? Kind::pair_backward : Kind::weight;
-      default:
-        return task.overlap != 0 ? Kind::pair_backward : Kind::backward;
+    if (task.op == Op::forward) {
+      return task.overlap != 0 ? Kind::pair_forward : Kind::forward;
     }
+    if (!runs_chunk(task.op) || task.op == Op::recompute) {
+      return runs_chunk(task.op) ? Kind::recompute : Kind::update;
+    }
+    return task.overlap != 0                ? Kind::pair_backward
+           : task.op == Op::backward_weight ? Kind::weight
+                                            : Kind::backward;
   }
   static Colour colour_of(Kind kind) {
     switch (kind) {
@@ -144,7 +141,7 @@ class Drawing {
     const Program& program = plan_.programs[p];
     for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
       const Task& task = program.tasks[t];
-      if (task.op > Op::update || run_.times[p][t].begin == run_.times[p][t].end) {
+      if (!computes(task.op) || run_.times[p][t].begin == run_.times[p][t].end) {
         continue;
       }
       const Kind kind = kind_of(task);
@@ -154,7 +151,7 @@ class Drawing {
       box.end = static_cast<double>(run_.times[p][t].end) / unit_.ticks;
       box.fill =
           valid(task.chunk) ? lighter(colour_of(kind), shade_of(p, task.chunk)) : colour_of(kind);
-      box.label = task.op == Op::update ? "" : std::to_string(task.microbatch);
+      box.label = !runs_chunk(task.op) ? "" : std::to_string(task.microbatch);
       box.title = names_.of(plan_, p, task);
       has_[static_cast<std::size_t>(kind)] = true;
       has_whole_ = has_whole_ || (kind == Kind::backward && task.op == Op::backward);

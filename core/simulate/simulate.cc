@@ -73,10 +73,11 @@ class SharedRun {
       for (std::uint32_t t = 0; t < tasks.size(); ++t) {
         const std::uint32_t step = steps.step_of[steps.base[p] + t];
         if (steps.transfers[step]) {
-          if (tasks[t].op != Op::recv) {
+          const Direction direction = traits(tasks[t].op).direction;
+          if (direction != Direction::in) {
             links_[step].push_back(2 * p);
           }
-          if (tasks[t].op != Op::send) {
+          if (direction != Direction::out) {
             links_[step].push_back(2 * p + 1);
           }
         }
@@ -249,10 +250,9 @@ Durations unit_durations(const Plan& plan, const ModelGraph& model) {
   for (const Program& program : plan.programs) {
     durations.emplace_back();
     for (const Task& task : program.tasks) {
-      const bool computes = task.op <= Op::recompute;
-      const std::uint64_t units = !computes ? 0 : task.op == Op::backward ? 2 : 1;
-      durations.back().push_back(computes ? units * kUnitTicks / pieces[stage_of(index(task.chunk))]
-                                          : 0);
+      const std::uint64_t units = traits(task.op).units / kUnit;
+      durations.back().push_back(
+          runs_chunk(task.op) ? units * kUnitTicks / pieces[stage_of(index(task.chunk))] : 0);
     }
   }
   return durations;

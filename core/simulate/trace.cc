@@ -65,9 +65,10 @@ class TraceWriter {
     time("dur", span.end - span.begin);
     out_.end_object();
     if (is_point_to_point(task.op)) {
-      begin(task.op == Op::send ? "s" : "f", "message", p).field("tid", index(task.stream));
+      const bool sends = traits(task.op).direction == Direction::out;
+      begin(sends ? "s" : "f", "message", p).field("tid", index(task.stream));
       out_.field("cat", "message").field("id", std::min(index(task.node), index(task.peer)));
-      if (task.op == Op::recv) {
+      if (!sends) {
         out_.field("bp", "e");
       }
       time("ts", span.begin);

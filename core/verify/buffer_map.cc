@@ -8,8 +8,7 @@ namespace {
 using Kind = Buffer::Kind;
 
 std::size_t bucket_slot(Kind kind, BucketId bucket) {
-  return std::size_t{index(bucket)} * 3 +
-         (static_cast<std::size_t>(kind) - static_cast<std::size_t>(Kind::parameter));
+  return index(bucket) * kBufferKinds + static_cast<std::size_t>(kind);
 }
 
 }  // namespace
@@ -30,6 +29,12 @@ std::uint32_t BufferMap::edge(ValueId value, ChunkId consumer) const {
     }
   }
   return kNothing;
+}
+
+std::vector<std::uint32_t>& BufferMap::rows_of(Kind kind) {
+  return kind == Kind::gradient ? edge_rows_
+         : kind == Kind::routed ? routed_edge_rows_
+                                : routed_gradient_rows_;
 }
 
 BufferId* BufferMap::row(std::vector<std::uint32_t>& rows, std::uint32_t key,
@@ -77,10 +82,7 @@ BufferId* BufferMap::place(const Buffer& buffer, const Chains& chains) {
         return nullptr;
       }
       const std::uint32_t key = edge(buffer.value, buffer.chunk);
-      auto& rows = buffer.kind == Kind::gradient ? edge_rows_
-                   : buffer.kind == Kind::routed ? routed_edge_rows_
-                                                 : routed_gradient_rows_;
-      return key == kNothing ? nullptr : row(rows, key, buffer.microbatch);
+      return key == kNothing ? nullptr : row(rows_of(buffer.kind), key, buffer.microbatch);
     }
     case Kind::gathered:
       return chain(gathered_rows_, buffer, chains.gathers);
@@ -110,8 +112,8 @@ void BufferMap::build(Report& report, std::uint32_t program_id, const Chains& ch
   full_gradient_rows_ = gathered_rows_;
   chunk_rows_.assign(plan_.chunks.size(), kNothing);
   table_.clear();
-  buckets_.assign(plan_.buckets.size() * 3, none<BufferId>());
-  singles_.assign(static_cast<std::size_t>(Kind::grad_norm) + 1, none<BufferId>());
+  buckets_.assign(plan_.buckets.size() * kBufferKinds, none<BufferId>());
+  singles_.assign(kBufferKinds, none<BufferId>());
   const Program& program = plan_.programs[program_id];
   const auto bad = [&](std::uint32_t b, const std::string& message) {
     report.add("plan.form", "program " + std::to_string(program_id) + ": buffer " +
@@ -130,7 +132,7 @@ void BufferMap::build(Report& report, std::uint32_t program_id, const Chains& ch
                  " does");
     }
     *entry = static_cast<BufferId>(b);
-    const bool lives_on = buffer.kind >= Kind::parameter && buffer.kind <= Kind::grad_norm;
+    const bool lives_on = lives_as_long_as_the_job(buffer.kind);
     if (lives_on && (valid(buffer.alloc) || valid(buffer.free))) {
       bad(b, "lives as long as the job, but a task allocates or frees it");
     } else if (!lives_on && (!valid(buffer.alloc) || !valid(buffer.free))) {
@@ -141,47 +143,38 @@ void BufferMap::build(Report& report, std::uint32_t program_id, const Chains& ch
   }
 }
 
-BufferId BufferMap::value(ValueId value, std::uint32_t microbatch) const {
-  return at(value_rows_, index(value), microbatch);
-}
-
-BufferId BufferMap::gradient(ValueId value, std::uint32_t microbatch, ChunkId consumer) const {
-  const std::uint32_t key = edge(value, consumer);
-  return key == kNothing ? none<BufferId>() : at(edge_rows_, key, microbatch);
-}
-
-BufferId BufferMap::saved(ChunkId chunk, std::uint32_t microbatch) const {
-  return at(chunk_rows_, index(chunk), microbatch);
-}
-
-BufferId BufferMap::bucket(Kind kind, BucketId bucket) const {
-  return buckets_[bucket_slot(kind, bucket)];
-}
-
-BufferId BufferMap::routed(ValueId value, std::uint32_t microbatch, ChunkId consumer) const {
-  if (!valid(consumer)) {
-    return at(routed_rows_, index(value), microbatch);
+BufferId BufferMap::find(const Content& content) const {
+  switch (content.kind) {
+    case Kind::input:
+    case Kind::activation:
+      return at(value_rows_, index(content.value), content.microbatch);
+    case Kind::routed:
+      if (!valid(content.chunk)) {
+        return at(routed_rows_, index(content.value), content.microbatch);
+      }
+      [[fallthrough]];
+    case Kind::gradient:
+    case Kind::routed_gradient: {
+      const std::uint32_t key = edge(content.value, content.chunk);
+      return key == kNothing ? none<BufferId>()
+                             : at(rows_of(content.kind), key, content.microbatch);
+    }
+    case Kind::saved:
+      return at(chunk_rows_, index(content.chunk), content.microbatch);
+    case Kind::gathered:
+      return at(gathered_rows_, index(content.bucket), content.chain);
+    case Kind::full_gradient:
+      return at(full_gradient_rows_, index(content.bucket), content.chain);
+    case Kind::parameter:
+    case Kind::parameter_gradient:
+    case Kind::optimizer:
+      return buckets_[bucket_slot(content.kind, content.bucket)];
+    case Kind::loss_sum:
+    case Kind::token_count:
+    case Kind::grad_norm:
+      break;
   }
-  const std::uint32_t key = edge(value, consumer);
-  return key == kNothing ? none<BufferId>() : at(routed_edge_rows_, key, microbatch);
-}
-
-BufferId BufferMap::routed_gradient(ValueId value, std::uint32_t microbatch,
-                                    ChunkId consumer) const {
-  const std::uint32_t key = edge(value, consumer);
-  return key == kNothing ? none<BufferId>() : at(routed_gradient_rows_, key, microbatch);
-}
-
-BufferId BufferMap::gathered(BucketId bucket, std::uint32_t chain) const {
-  return at(gathered_rows_, index(bucket), chain);
-}
-
-BufferId BufferMap::full_gradient(BucketId bucket, std::uint32_t chain) const {
-  return at(full_gradient_rows_, index(bucket), chain);
-}
-
-BufferId BufferMap::single(Kind kind) const {
-  return singles_[static_cast<std::size_t>(kind)];
+  return singles_[static_cast<std::size_t>(content.kind)];
 }
 
 }  // namespace piper

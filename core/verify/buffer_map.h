@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/plan/accesses.h"
 #include "core/verify/chains.h"
 #include "core/verify/report.h"
 
@@ -20,21 +21,17 @@ class BufferMap {
   void build(Report& report, std::uint32_t program, const Chains& chains);
 
   // none where the program has no such buffer.
-  BufferId value(ValueId value, std::uint32_t microbatch) const;
-  BufferId gradient(ValueId value, std::uint32_t microbatch, ChunkId consumer) const;
-  BufferId saved(ChunkId chunk, std::uint32_t microbatch) const;
-  BufferId bucket(Buffer::Kind kind, BucketId bucket) const;
-  // `consumer` none: as the experts that make it leave it.
-  BufferId routed(ValueId value, std::uint32_t microbatch, ChunkId consumer) const;
-  BufferId routed_gradient(ValueId value, std::uint32_t microbatch, ChunkId consumer) const;
-  BufferId gathered(BucketId bucket, std::uint32_t chain) const;
-  BufferId full_gradient(BucketId bucket, std::uint32_t chain) const;
-  BufferId single(Buffer::Kind kind) const;
+  BufferId find(const Content& content) const;
 
  private:
   static constexpr std::uint32_t kNothing = 0xffffffff;
 
   std::uint32_t edge(ValueId value, ChunkId consumer) const;
+  // By use of a value, of the kinds that are apart for each.
+  std::vector<std::uint32_t>& rows_of(Buffer::Kind kind);
+  const std::vector<std::uint32_t>& rows_of(Buffer::Kind kind) const {
+    return const_cast<BufferMap*>(this)->rows_of(kind);
+  }
   BufferId* place(const Buffer& buffer, const Chains& chains);
   BufferId* chain(std::vector<std::uint32_t>& rows, const Buffer& buffer,
                   const std::vector<std::uint32_t>& counts);
@@ -51,7 +48,7 @@ class BufferMap {
   // By bucket: first entry of a row of chains.
   std::vector<std::uint32_t> gathered_rows_, full_gradient_rows_;
   std::vector<BufferId> table_;
-  std::vector<BufferId> buckets_;  // three kinds a bucket
+  std::vector<BufferId> buckets_;  // by bucket and kind
   std::vector<BufferId> singles_;  // by kind
 };
 

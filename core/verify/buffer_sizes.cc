@@ -25,7 +25,7 @@ class BufferSizes {
         bad("program " + std::to_string(id_) + ": " + report_.buffer(buffer) +
             " has another size than the model says");
       }
-      if (buffer.kind <= Kind::activation && valid(buffer.value) &&
+      if (held_by(buffer.kind) == Holds::value && valid(buffer.value) &&
           model_.value(buffer.value).is_input() != (buffer.kind == Kind::input)) {
         bad("program " + std::to_string(id_) + ": " + report_.buffer(buffer) +
             " is of another kind than its value");
@@ -69,9 +69,13 @@ class BufferSizes {
         return has_bucket ? Affine{0, bucket->bytes()} : buffer.bytes;
       case Kind::full_gradient:
         return has_bucket ? Affine{0, bucket->gradient_bytes()} : buffer.bytes;
-      default:
-        return buffer.bytes;
+      case Kind::optimizer:
+      case Kind::loss_sum:
+      case Kind::token_count:
+      case Kind::grad_norm:
+        break;
     }
+    return buffer.bytes;
   }
 
   // The expert side of a routed value: its reader, or who of this program made it.

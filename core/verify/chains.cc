@@ -5,10 +5,6 @@
 namespace piper {
 namespace {
 
-bool is_computation(Op op) {
-  return op <= Op::recompute;
-}
-
 // The chain of a run: the last one, if that is of the same run, or the next.
 std::uint32_t chain_of(std::uint32_t& last_run, std::uint32_t run, std::uint32_t& count) {
   count += last_run == run ? 0 : 1;
@@ -29,7 +25,7 @@ Chains find_chains(const Plan& plan, const Program& program) {
   const std::vector<BucketId>* before = nullptr;  // what the last computation with buckets used
   for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
     const Task& task = program.tasks[t];
-    if (!is_computation(task.op) || !valid(task.chunk)) {
+    if (!runs_chunk(task.op) || !valid(task.chunk)) {
       continue;
     }
     const std::vector<BucketId>& used = plan.chunks[index(task.chunk)].buckets;

@@ -2,6 +2,7 @@
 // Found from the directives and the plan alone. Tasks of a stream are numbered in its order, so
 // "all of this group before all of that one" compares the largest number with the smallest.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -15,7 +16,12 @@ namespace piper {
 namespace {
 
 constexpr std::uint32_t kNobody = 0xffffffff;
-constexpr std::size_t kPasses = 4;  // forward, B, BI, BW: as Op has them
+// The computations that an order can name.
+constexpr std::array kOrdered{Op::forward, Op::backward, Op::backward_input, Op::backward_weight};
+
+bool is_ordered(Op op) {
+  return std::find(kOrdered.begin(), kOrdered.end(), op) != kOrdered.end();
+}
 
 class DirectedOrder {
  public:
@@ -23,7 +29,7 @@ class DirectedOrder {
       : report_(report),
         plan_(report.plan),
         annotated_(annotated),
-        tasks_(plan_.chunks.size() * plan_.microbatches * kPasses, kNobody) {
+        tasks_(plan_.chunks.size() * plan_.microbatches * kOrdered.size(), kNobody) {
     if (annotated_.chains.empty() && annotated_.orders.empty()) {
       return;
     }
@@ -36,7 +42,7 @@ class DirectedOrder {
     for (const Program& program : plan_.programs) {
       for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        if (task.op <= Op::backward_weight) {
+        if (is_ordered(task.op)) {
           tasks_[key(index(task.chunk), task.microbatch, task.op)] = t;
         }
       }
@@ -58,7 +64,9 @@ class DirectedOrder {
 
  private:
   std::size_t key(std::size_t chunk, std::size_t microbatch, Op op) const {
-    return (chunk * plan_.microbatches + microbatch) * kPasses + static_cast<std::size_t>(op);
+    return (chunk * plan_.microbatches + microbatch) * kOrdered.size() +
+           static_cast<std::size_t>(std::find(kOrdered.begin(), kOrdered.end(), op) -
+                                    kOrdered.begin());
   }
 
   // The tasks of one group after another: the last of those so far, and of this one.
@@ -178,10 +186,11 @@ class DirectedOrder {
   // there are tasks, so it looks at little else.
   template <typename Visit>
   void for_each_selected(const Filter& filter, Visit visit) const {
-    static constexpr std::pair<Pass, Op> kOps[] = {{Pass::forward, Op::forward},
-                                                   {Pass::backward, Op::backward},
-                                                   {Pass::backward_input, Op::backward_input},
-                                                   {Pass::backward_weight, Op::backward_weight}};
+    static constexpr std::pair<Pass, Op> kOpOfPass[] = {
+        {Pass::forward, Op::forward},
+        {Pass::backward, Op::backward},
+        {Pass::backward_input, Op::backward_input},
+        {Pass::backward_weight, Op::backward_weight}};
     std::uint32_t first = 0, end = plan_.microbatches;
     for (const Condition& condition : filter.conditions) {
       if (condition.tag == "MB" && condition.kind == Condition::Kind::equals) {
@@ -197,7 +206,7 @@ class DirectedOrder {
       if (!selects(filter, plan_.chunks[c])) {
         continue;
       }
-      for (const auto& [pass, op] : kOps) {
+      for (const auto& [pass, op] : kOpOfPass) {
         if (!filter.passes.empty() &&
             std::find(filter.passes.begin(), filter.passes.end(), pass) == filter.passes.end()) {
           continue;

@@ -57,7 +57,7 @@ class Gradients {
     std::vector<CommId> routed_by(plan_.chunks.size(), none<CommId>());
     for (const Program& program : plan_.programs) {
       for (const Task& task : program.tasks) {
-        if (task.op != Op::all_to_all) {
+        if (!is_routing(task.op)) {
           continue;
         }
         CommId& known = routed_by[index(task.chunk)];
@@ -133,27 +133,20 @@ class Gradients {
     for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
       const Task& task = program.tasks[t];
       const std::uint32_t b = index(task.bucket);
-      switch (task.op) {
-        case Op::all_reduce:
-          ++count(b, p).reductions;
-          count(b, p).reduction = task.communicator;
-          break;
-        case Op::update:
-          ++count(b, p).updates;
-          break;
-        case Op::reduce_scatter:
-          ++reduced[b][task.microbatch];
-          over_shards({p, t});
-          break;
-        case Op::all_gather:
-          if (plan_.buckets[b].zero == 3) {
-            ++gathered[b][task.microbatch];
-          }
-          ++count(b, p).gathers;
-          over_shards({p, t});
-          break;
-        default:
-          break;
+      if (task.op == Op::all_reduce) {
+        ++count(b, p).reductions;
+        count(b, p).reduction = task.communicator;
+      } else if (task.op == Op::update) {
+        ++count(b, p).updates;
+      } else if (task.op == Op::reduce_scatter) {
+        ++reduced[b][task.microbatch];
+        over_shards({p, t});
+      } else if (task.op == Op::all_gather) {
+        if (plan_.buckets[b].zero == 3) {
+          ++gathered[b][task.microbatch];
+        }
+        ++count(b, p).gathers;
+        over_shards({p, t});
       }
     }
     for (std::uint32_t b = 0; b < gathered.size(); ++b) {

@@ -90,9 +90,15 @@ class Memory {
       case Buffer::Kind::token_count:
       case Buffer::Kind::grad_norm:
         return MemoryKind::workspace;
-      default:
-        return MemoryKind::activation;
+      case Buffer::Kind::input:
+      case Buffer::Kind::activation:
+      case Buffer::Kind::gradient:
+      case Buffer::Kind::saved:
+      case Buffer::Kind::routed:
+      case Buffer::Kind::routed_gradient:
+        break;
     }
+    return MemoryKind::activation;
   }
   static std::int64_t& of_kind(Peak& peak, MemoryKind kind) {
     return peak.of_kind[static_cast<std::size_t>(kind)];

@@ -58,15 +58,13 @@ std::string Report::ranks(const std::vector<std::uint32_t>& ranks) const {
 
 std::string Report::buffer(const Buffer& buffer) const {
   std::string text(to_string(buffer.kind));
-  if (buffer.kind >= Buffer::Kind::loss_sum && buffer.kind <= Buffer::Kind::grad_norm) {
+  if (held_by(buffer.kind) == Holds::program) {
     return "buffer " + text;
   }
   if (valid(buffer.value)) {
     text += " %" + std::to_string(index(buffer.value));
   }
-  const bool is_chain =
-      buffer.kind == Buffer::Kind::gathered || buffer.kind == Buffer::Kind::full_gradient;
-  if (buffer.kind <= Buffer::Kind::saved || buffer.kind >= Buffer::Kind::routed) {
+  if (has_microbatch(buffer.kind)) {
     text += " mb " + std::to_string(buffer.microbatch);
   }
   if (valid(buffer.chunk)) {
@@ -75,7 +73,7 @@ std::string Report::buffer(const Buffer& buffer) const {
   if (valid(buffer.bucket)) {
     text += " of bucket " + std::to_string(index(buffer.bucket));
   }
-  if (is_chain) {
+  if (holds_chain(buffer.kind)) {
     text += " chain " + std::to_string(buffer.microbatch);
   }
   return text;
@@ -86,7 +84,8 @@ std::string Report::task(TaskPlace at) const {
   const Task& task = program.tasks[at.task];
   std::string text(to_string(task.op));
   if (is_point_to_point(task.op)) {
-    const auto buffers = task.op == Op::send ? program.reads_of(task) : program.writes_of(task);
+    const auto buffers = traits(task.op).direction == Direction::out ? program.reads_of(task)
+                                                                     : program.writes_of(task);
     text += buffers.empty() || index(buffers[0]) >= program.buffers.size()
                 ? " of %" + std::to_string(index(task.value))
                 : " of " + buffer(program.buffers[index(buffers[0])]);
@@ -97,7 +96,7 @@ std::string Report::task(TaskPlace at) const {
     if (valid(task.bucket)) {
       text += " of bucket " + std::to_string(index(task.bucket));
     }
-    if (task.op == Op::all_gather || task.op == Op::reduce_scatter) {
+    if (counts_chains(task.op)) {
       text += " chain " + std::to_string(task.microbatch);
     }
   }

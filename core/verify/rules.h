@@ -4,25 +4,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/plan/model_facts.h"
 #include "core/verify/order.h"
 #include "core/verify/report.h"
 
 namespace piper {
-
-// What the rules need to know of the model that a plan does not say, found from the model alone.
-struct ModelFacts {
-  std::vector<bool>
-      wants_gradient;  // by ValueId: leads to the loss, and depends on something that is trained
-  // By ValueId: the chunks that compute it, ascending, one a place; none for inputs of the model.
-  std::vector<std::vector<ChunkId>> makers;
-
-  // Does the backward of `chunk` compute a gradient of its input `value`?
-  bool computes_gradient(const Plan& plan, ValueId value, ChunkId chunk) const;
-};
-ModelFacts find_facts(const Plan& plan, const ModelGraph& model);
-
-// Does the chunk run this micro-batch?
-bool runs_microbatch(const Chunk& chunk, std::uint32_t microbatch);
 
 // By communicator, for each rank of the world: is it a member? Empty for pairs.
 std::vector<std::vector<bool>> find_members(const Plan& plan);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <string>
 
-#include "core/plan/microbatch.h"
 #include "core/plan/names.h"
 #include "core/verify/rules.h"
 
@@ -224,17 +223,13 @@ class Structure {
   }
 
   // Where `microbatch` is the number of a chain. There are at most as many as tasks.
-  static bool holds_chain(Buffer::Kind kind) {
-    return kind == Buffer::Kind::gathered || kind == Buffer::Kind::full_gradient;
-  }
-
   void buffer(const Program& program, const Buffer& buffer, std::size_t id) {
     if (is_bad(buffer.value, model_.values.size()) || is_bad(buffer.chunk, plan_.chunks.size()) ||
         is_bad(buffer.bucket, plan_.buckets.size()) ||
         buffer.microbatch >=
             (holds_chain(buffer.kind) ? program.tasks.size() : std::size_t{plan_.microbatches}) ||
         is_bad(buffer.alloc, program.tasks.size()) || is_bad(buffer.free, program.tasks.size()) ||
-        static_cast<std::size_t>(buffer.kind) >= kBufferNames.size()) {
+        static_cast<std::size_t>(buffer.kind) >= kBufferKinds) {
       bad(name_ + ": buffer " + std::to_string(id) + " names something that is not there");
     } else if (buffer.bytes.per_row < 0 || buffer.bytes.fixed < 0) {
       bad(name_ + ": buffer " + std::to_string(id) + " has a negative size");
@@ -249,9 +244,8 @@ class Structure {
   }
 
   void task(const Program& program, const Task& task, std::size_t id) {
-    if (static_cast<std::size_t>(task.op) >= kOpNames.size() ||
-        is_bad(task.chunk, plan_.chunks.size()) || is_bad(task.value, model_.values.size()) ||
-        is_bad(task.bucket, plan_.buckets.size()) ||
+    if (static_cast<std::size_t>(task.op) >= kOps || is_bad(task.chunk, plan_.chunks.size()) ||
+        is_bad(task.value, model_.values.size()) || is_bad(task.bucket, plan_.buckets.size()) ||
         is_bad(task.communicator, plan_.communicators.size()) ||
         task.microbatch >=
             (counts_chains(task.op) ? program.tasks.size() : std::size_t{plan_.microbatches}) ||

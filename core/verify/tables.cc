@@ -16,7 +16,7 @@ class Tables {
       : report_(report),
         plan_(report.plan),
         model_(report.model),
-        facts_(find_facts(report.plan, report.model)) {}
+        facts_(find_facts(report.plan.chunks, report.model)) {}
 
   void run() {
     partition();

@@ -51,10 +51,12 @@ bool TaskFit::holds(TaskPlace at, const Chains& chains) {
       return expect_route();
     case Op::grad_norm:
       return expect_training() && expect_communicator();
-    default:
-      bad_task("is of a kind that has no rule");
-      return false;
+    case Op::statistic:
+    case Op::state_update:
+      break;
   }
+  bad_task("is of a kind that has no rule");
+  return false;
 }
 
 bool TaskFit::expect_training() {
@@ -80,7 +82,7 @@ bool TaskFit::expect_communicator() {
       return false;
     }
   }
-  if (task_->op <= Op::broadcast) {
+  if (traits(task_->op).address != Address::program) {
     return true;
   }
   if (plan_.communicators[index(task_->communicator)].group_size != 0) {

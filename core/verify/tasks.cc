@@ -2,6 +2,7 @@
 // what the tables say. Found again here from the chunks and buckets, so a plan that lost a task or
 // a data edge is refused, whatever its waits say.
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "core/plan/text.h"
@@ -22,8 +23,8 @@ class Tasks {
         model_(report.model),
         facts_(facts),
         fit_(report),
-        expected_(plan_, model_, facts),
-        passes_(plan_.chunks.size() * plan_.microbatches * kPasses, 0) {}
+        expected_(plan_, model_),
+        passes_(plan_.chunks.size() * plan_.microbatches * kPasses.size(), 0) {}
 
   void run() {
     for (std::uint32_t p = 0; p < plan_.programs.size() && !report_.full(); ++p) {
@@ -33,7 +34,8 @@ class Tasks {
   }
 
  private:
-  static constexpr std::size_t kPasses = 5;  // forward, B, BI, BW, recompute: as Op has them
+  static constexpr std::array kPasses{Op::forward, Op::backward, Op::backward_input,
+                                      Op::backward_weight, Op::recompute};
 
   bool trains() const { return plan_.kind == Plan::Kind::train; }
 
@@ -89,13 +91,13 @@ class Tasks {
   // The inputs of a program are delivered at once, in any order.
   void compare_writes() {
     const std::span<const BufferId> got = program_->writes_of(*task_);
-    std::vector<BufferId> sorted;
-    if (task_->op == Op::input) {
-      sorted.assign(got.begin(), got.end());
-      std::sort(sorted.begin(), sorted.end());
+    if (task_->op != Op::input) {
+      return compare(expected_.writes(), got, "write");
     }
-    compare(expected_.writes(), task_->op == Op::input ? std::span<const BufferId>(sorted) : got,
-            "write");
+    std::vector<BufferId> expected = expected_.writes(), sorted(got.begin(), got.end());
+    std::sort(expected.begin(), expected.end());
+    std::sort(sorted.begin(), sorted.end());
+    compare(expected, sorted, "write");
   }
 
   // Equal lists pass at once; else one error says what is missing, or too much.
@@ -149,15 +151,16 @@ class Tasks {
   }
 
   void count_pass() {
-    if (task_->op <= Op::recompute) {
+    const auto pass = std::find(kPasses.begin(), kPasses.end(), task_->op);
+    if (pass != kPasses.end()) {
       std::uint8_t& count = passes_[pass_of(index(task_->chunk), task_->microbatch) +
-                                    static_cast<std::size_t>(task_->op)];
+                                    static_cast<std::size_t>(pass - kPasses.begin())];
       count = static_cast<std::uint8_t>(std::min(count + 1, 2));
     }
   }
 
   std::size_t pass_of(std::size_t chunk, std::size_t microbatch) const {
-    return (chunk * plan_.microbatches + microbatch) * kPasses;
+    return (chunk * plan_.microbatches + microbatch) * kPasses.size();
   }
 
   void passes() {

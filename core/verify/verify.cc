@@ -17,7 +17,7 @@ Status verify(const Plan& plan, const ModelGraph& model) {
   if (!report.ok()) {
     return report.result();
   }
-  check_tasks(report, find_facts(plan, model));
+  check_tasks(report, find_facts(plan.chunks, model));
   if (!report.ok()) {
     return report.result();
   }

@@ -127,7 +127,7 @@ struct Planned {
     std::size_t runs = 0;
     bool inside = false;
     for (const Task& task : own.tasks_of(own.streams[0])) {
-      if (task.op > Op::backward_weight) {
+      if (!runs_chunk(task.op) || task.op == Op::recompute) {
         continue;
       }
       const std::vector<BucketId>& used = plan.chunks[index(task.chunk)].buckets;

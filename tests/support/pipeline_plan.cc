@@ -558,7 +558,7 @@ class Pipeline {
   void add_frees(std::uint32_t p) {
     Place& place = places_[p];
     for (std::uint32_t b = 0; b < place.buffers.size(); ++b) {
-      if (place.buffers[b].kind > Kind::saved) {
+      if (!has_microbatch(place.buffers[b].kind)) {
         continue;
       }
       std::vector<TaskRef> others;

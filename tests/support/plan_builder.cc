@@ -61,7 +61,7 @@ Program ProgramBuilder::build() const {
       task.frees = pool(uses.frees);
       for (const BufferId buffer : uses.writes) {
         Buffer& written = program.buffers[index(buffer)];
-        const bool passes = written.kind <= Buffer::Kind::saved;
+        const bool passes = has_microbatch(written.kind);
         if (passes && !valid(written.alloc)) {
           written.alloc = id;
         }

@@ -181,7 +181,7 @@ std::vector<MutationKind> orders() {
          return true;
        }},
       {"reorder a collective on one member", swaps(is_collective)},
-      {"swap two computations", swaps([](const Task& task) { return task.op <= Op::recompute; })},
+      {"swap two computations", swaps([](const Task& task) { return runs_chunk(task.op); })},
       {"shift a chain",
        tasks(
            [](const Task& task) {
@@ -204,7 +204,7 @@ std::vector<MutationKind> doings() {
       {"skip an update",
        tasks(is(Op::update), [](Plan&, ProgramEdit& edit, std::uint32_t t) { lose(edit, t); })},
       {"drop a computation",
-       tasks([](const Task& task) { return task.op <= Op::recompute; },
+       tasks([](const Task& task) { return runs_chunk(task.op); },
              [](Plan&, ProgramEdit& edit, std::uint32_t t) { lose(edit, t); })},
       {"drop an all-to-all",
        tasks(is(Op::all_to_all), [](Plan&, ProgramEdit& edit, std::uint32_t t) { lose(edit, t); })},
@@ -259,7 +259,7 @@ Change moves_in_arena(std::function<void(Program&, Buffer&, std::int64_t last)> 
 
 std::vector<MutationKind> buffers() {
   using Kind = Buffer::Kind;
-  const auto is_value = [](Kind kind) { return kind <= Kind::gradient || kind >= Kind::routed; };
+  const auto is_value = [](Kind kind) { return has_microbatch(kind) && kind != Kind::saved; };
   const auto is_of_bucket = [](Kind kind) {
     return kind == Kind::parameter || kind == Kind::parameter_gradient || kind == Kind::gathered ||
            kind == Kind::full_gradient || kind == Kind::optimizer;

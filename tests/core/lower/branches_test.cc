@@ -75,9 +75,10 @@ NodeId node_called(const Lowered& in, const std::string& name) {
 // By NodeId: what is after `from`, over edges and messages; with `data`, over those alone that
 // carry something.
 std::vector<bool> after(const Lowered& in, NodeId from, bool data) {
+  const EdgeValues values(*in.dag, in.model);
   std::vector<std::vector<NodeId>> next(in.dag->nodes.size());
   for (const Edge& edge : in.dag->edges) {
-    if (!data || !carried(*in.dag, in.model, edge).empty()) {
+    if (!data || !values.of(edge).empty()) {
       next[index(edge.from)].push_back(edge.to);
     }
   }

@@ -67,8 +67,8 @@ std::string carries(const Lowered& in, const std::string& from, const std::strin
                           [&](const Edge& e) { return e.from == a && e.to == b; }))
       << from << " -> " << to;
   std::string text;
-  for (const Carried& item : carried(in.dag, in.model, {a, b})) {
-    text += (text.empty() ? "" : ", ") + to_string(item);
+  for (const Content& item : EdgeValues(in.dag, in.model).of({a, b})) {
+    text += (text.empty() ? "" : ", ") + edge_label(item);
   }
   return text;
 }

@@ -52,7 +52,7 @@ std::string computations(const Plan& plan, std::uint32_t program = 0) {
   const NodeNames names(plan, ModelGraph{});
   std::string text;
   for (const Task& task : plan.programs[program].tasks_of(plan.programs[program].streams[0])) {
-    if (task.op <= Op::recompute) {
+    if (runs_chunk(task.op)) {
       const std::string name = names.of(plan, program, task);
       text += (text.empty() ? "" : " ") + name.substr(0, name.find('@'));
     }

@@ -75,14 +75,33 @@ TEST(Plan, SeatsEveryRank) {
 }
 
 TEST(Op, HasANameOfItsOwn) {
-  std::set<std::string_view> names;
-  for (int op = 0; op <= static_cast<int>(Op::input); ++op) {
-    names.insert(to_string(static_cast<Op>(op)));
+  std::set<std::string_view> names, short_names;
+  for (const OpTraits& of : kOpTraits) {
+    names.insert(to_string(of.op));
+    short_names.insert(short_name(of.op));
   }
 
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(Op::input) + 1);
+  EXPECT_EQ(names.size(), kOps);
+  EXPECT_EQ(short_names.size(), kOps);
   EXPECT_EQ(to_string(Op::backward_weight), "backward_weight");
   EXPECT_EQ(to_string(Op::input), "input");
+  EXPECT_EQ(short_name(Op::backward_weight), "BW");
+  EXPECT_EQ(short_name(Op::all_gather), "all_gather");
+}
+
+// What the columns say of each other.
+TEST(Op, HasTraitsThatAgree) {
+  for (const OpTraits& of : kOpTraits) {
+    const std::string name(of.name);
+
+    EXPECT_EQ(is_communication(of.op), of.direction != Direction::none) << name;
+    EXPECT_EQ(is_communication(of.op), of.moves != Moves::nothing) << name;
+    EXPECT_EQ(of.cost == Cost::ring, of.rounds > 0) << name;
+    EXPECT_EQ(of.cost == Cost::ring, of.direction == Direction::both) << name;
+    EXPECT_EQ(of.cost == Cost::message, of.moves == Moves::value) << name;
+    EXPECT_TRUE(!runs_chunk(of.op) || computes(of.op)) << name;
+    EXPECT_GT(of.units, 0u) << name;
+  }
 }
 
 TEST(Op, IsCommunicationWhenOtherRanksTakePart) {
