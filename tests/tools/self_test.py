@@ -8,6 +8,7 @@ from pathlib import Path
 import check_commands
 import check_docs
 import check_layers
+import check_operations
 
 HERE = Path(__file__).resolve().parent
 
@@ -23,6 +24,37 @@ class PlantedTree(unittest.TestCase):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
+
+
+class CheckOperations(PlantedTree):
+    def setUp(self):
+        super().setUp()
+        self.plant("core/plan/op.h", "  {Op::send, \"send\",\n   Work::communicate},\n  {Op::update, \"u\",\n   Work::compute},\n")
+
+    def messages(self):
+        return check_operations.check(self.root)
+
+    def test_accepts_few_that_name_a_communication_and_any_that_name_a_computation(self):
+        for i in range(12):
+            self.plant(f"core/a{i}.cc", "f(Op::update);  // as before Op::send\n" + "f(Op::send);" * (i < 9))
+        self.assertEqual(self.messages(), [])
+
+    def test_counts_the_files_that_name_a_communication(self):
+        for i in range(10):
+            self.plant(f"runtime/a{i}.cc", "f(Op::send); g(Op::send);")
+        (message,) = self.messages()
+        self.assertIn("expected at most 10 files that name Op::send, got 11", message)
+
+    def test_refuses_the_place_of_a_kind_as_its_meaning(self):
+        for text in ["task.op <= Op::update", "kind >= Buffer::Kind::routed", "Op::send < op", "kind > Kind::saved"]:
+            self.plant("core/a.cc", f"\nif ({text}) {{}}\n")
+            self.assertEqual([m.split(" error: ")[0] for m in self.messages()], ["core/a.cc:2:"], text)
+        self.plant("core/a.cc", "std::map<Op, int> a; b << Op::send; name<Buffer::Kind>(c);")
+        self.assertEqual(self.messages(), [])
+
+    def test_refuses_a_default_beside_operations(self):
+        self.plant("core/a.cc", "switch (kind) { default: break; }\nswitch (op) { case Op::send: default: break; }")
+        self.assertEqual(self.messages(), ["core/a.cc:2: error: a switch over operations has a default"])
 
 
 class CheckLayers(PlantedTree):
