@@ -6,36 +6,15 @@
 #include <string>
 #include <utility>
 
+#include "core/plan/accesses.h"
 #include "runtime/tasks/describe.h"
+#include "runtime/tasks/make_task.h"
 
 namespace piper {
 namespace {
 
-// As runtime/tasks/make_task.cc.
-bool has_task(Op op) {
-  switch (op) {
-    case Op::input:
-    case Op::forward:
-    case Op::recompute:
-    case Op::backward:
-    case Op::backward_input:
-    case Op::backward_weight:
-    case Op::send:
-    case Op::recv:
-    case Op::all_reduce:
-    case Op::reduce_scatter:
-    case Op::all_gather:
-    case Op::token_count:
-    case Op::loss_report:
-    case Op::grad_norm:
-    case Op::update:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// A parameter that BW reads although it is sharded: it is gathered for BI alone.
+// A parameter that a pass reads although it is sharded, and the plan does not gather it for that:
+// a BW has the gradients alone.
 struct Missing {
   RegionId region;
   ParameterId parameter;
@@ -43,7 +22,7 @@ struct Missing {
 
 std::optional<Missing> missing_parameter(const Plan& plan, const ModelGraph& model,
                                          const Task& task) {
-  if (task.op != Op::backward_weight) {
+  if (!runs_chunk(task.op) || touches(task.op, What::parameters)) {
     return std::nullopt;
   }
   const Chunk& chunk = plan.chunks[index(task.chunk)];

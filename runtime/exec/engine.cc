@@ -114,7 +114,7 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                     state.switches,
                     made.moved[rank][bodies.size()]};
     PIPER_ASSIGN(std::unique_ptr<TaskBody> body,
-                 computes && valid(task.chunk) && task.op <= Op::recompute
+                 computes && runs_chunk(task.op)
                      ? make_emulated(site, emulated[seat.program][bodies.size()])
                      : make_task(site));
     bodies.push_back(std::move(body));

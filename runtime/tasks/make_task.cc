@@ -1,5 +1,9 @@
 #include "runtime/tasks/make_task.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "runtime/tasks/all_gather.h"
 #include "runtime/tasks/all_reduce.h"
 #include "runtime/tasks/backward.h"
@@ -14,41 +18,41 @@
 
 namespace piper {
 
+namespace {
+
+// A line for each operation that the runtime has.
+constexpr std::pair<Op, MadeTask (*)(const Site&)> kTasks[] = {
+    {Op::input, make_input},
+    {Op::forward, make_forward},
+    {Op::recompute, make_recompute},
+    {Op::backward, make_backward},
+    {Op::backward_input, make_backward_input},
+    {Op::backward_weight, make_backward_weight},
+    {Op::send, make_send},
+    {Op::recv, make_recv},
+    {Op::all_reduce, make_all_reduce},
+    {Op::reduce_scatter, make_reduce_scatter},
+    {Op::all_gather, make_all_gather},
+    {Op::token_count, make_token_count},
+    {Op::loss_report, make_loss_report},
+    {Op::grad_norm, make_grad_norm},
+    {Op::update, make_update},
+};
+
+auto entry_of(Op op) {
+  return std::find_if(std::begin(kTasks), std::end(kTasks),
+                      [op](const auto& entry) { return entry.first == op; });
+}
+
+}  // namespace
+
+bool has_task(Op op) {
+  return entry_of(op) != std::end(kTasks);
+}
+
 MadeTask make_task(const Site& site) {
-  switch (site.task.op) {
-    case Op::input:
-      return make_input(site);
-    case Op::forward:
-      return make_forward(site);
-    case Op::recompute:
-      return make_recompute(site);
-    case Op::backward:
-      return make_backward(site);
-    case Op::backward_input:
-      return make_backward_input(site);
-    case Op::backward_weight:
-      return make_backward_weight(site);
-    case Op::send:
-      return make_send(site);
-    case Op::recv:
-      return make_recv(site);
-    case Op::all_reduce:
-      return make_all_reduce(site);
-    case Op::reduce_scatter:
-      return make_reduce_scatter(site);
-    case Op::all_gather:
-      return make_all_gather(site);
-    case Op::token_count:
-      return make_token_count(site);
-    case Op::loss_report:
-      return make_loss_report(site);
-    case Op::grad_norm:
-      return make_grad_norm(site);
-    case Op::update:
-      return make_update(site);
-    default:
-      return misfit(site, "this runtime has no such task");
-  }
+  return has_task(site.task.op) ? entry_of(site.task.op)->second(site)
+                                : misfit(site, "this runtime has no such task");
 }
 
 }  // namespace piper
