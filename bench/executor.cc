@@ -11,12 +11,12 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/pipeline.h"
-#include "runtime/comm/local/channel.h"
-#include "runtime/comm/local/collective.h"
+#include "runtime/comm/local/connect.h"
 #include "runtime/device/cpu/device.h"
 #include "runtime/exec/executor.h"
 #include "tests/support/plan_builder.h"
@@ -30,34 +30,26 @@ using test::ProgramBuilder;
 using test::TaskRef;
 
 struct Empty final : TaskBody {
-  void run(const StepContext&) override {}
+  void launch(const Launch&) override {}
 };
 
 // A send, a receive, or a sum of one number.
 struct Exchange final : TaskBody {
-  explicit Exchange(std::function<void()> c) : call(std::move(c)) {}
-  void run(const StepContext&) override { call(); }
-  std::function<void()> call;
+  explicit Exchange(std::function<void(const Launch&)> c) : call(std::move(c)) {}
+  void launch(const Launch& launch) override { call(launch); }
+  std::function<void(const Launch&)> call;
 };
 
 // A plan with threads, events and communicators, whose chunks are empty.
 class Harness {
  public:
   explicit Harness(Plan plan)
-      : plans_{std::move(plan), {}, {}}, device_(cancel_, count_workers(plans_)) {
-    workers_ = std::make_unique<Workers>(plans_, device_, [](std::uint32_t) {});
+      : plans_{std::move(plan), {}, {}}, device_(cancel_, threads(plans_.train)) {
     const Plan& train = plans_.train;
-    for (const Communicator& c : train.communicators) {
-      if (c.kind == Communicator::Kind::collective) {
-        groups_.push_back(std::make_unique<LocalCollective>(cancel_, c.ranks));
-        links_.emplace_back();
-        continue;
-      }
-      links_.push_back(std::make_unique<LocalPointToPoint>(
-          cancel_, std::vector<std::pair<std::uint32_t, std::uint32_t>>{
-                       {train.programs[c.from].ranks[0], train.programs[c.to].ranks[0]}}));
-      groups_.emplace_back();
-    }
+    std::vector<std::uint32_t> ranks(train.world);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    workers_ = std::make_unique<Workers>(plans_, ranks, device_, [](std::size_t) {});
+    communications_ = LocalConnections(cancel_, {}).connect(train);
     std::vector<Bodies> bodies(train.world);
     for (std::uint32_t rank = 0; rank < train.world; ++rank) {
       for (const Task& task : train.programs[train.seat(rank).program].tasks) {
@@ -65,7 +57,7 @@ class Harness {
         ++tasks_;
       }
     }
-    executor_ = std::make_unique<Executor>(plans_.train, model_, std::move(bodies), device_,
+    executor_ = std::make_unique<Executor>(plans_.train, model_, ranks, std::move(bodies), device_,
                                            *workers_, cancel_, outcome_);
   }
 
@@ -81,21 +73,27 @@ class Harness {
     if (!valid(task.communicator)) {
       return std::make_unique<Empty>();
     }
-    const std::uint32_t comm = index(task.communicator);
+    const Communication& own = communications_[rank][index(task.communicator)];
     numbers_.push_back(std::make_unique<double>(0));
     double* const number = numbers_.back().get();
     if (is_point_to_point(task.op)) {
-      return std::make_unique<Exchange>([this, comm, number, task] {
-        const Message message{index(task.node), index(task.peer), number, sizeof *number};
-        task.op == Op::send ? links_[comm]->send(0, message) : links_[comm]->recv(0, message);
+      const Message message{index(task.node), index(task.peer), DType::float64, number, 1};
+      const bool sends = task.op == Op::send;
+      return std::make_unique<Exchange>([=, &link = *own.point_to_point](const Launch& launch) {
+        sends ? link.send(launch, message) : link.recv(launch, message);
       });
     }
-    const std::vector<std::uint32_t>& ranks = plans_.train.communicators[comm].ranks;
-    const auto member =
-        static_cast<std::uint32_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
-    return std::make_unique<Exchange>([this, comm, number, member] {
-      groups_[comm]->all_reduce(member, {0, Element::float64, number, 1});
+    return std::make_unique<Exchange>([=, &group = *own.collective](const Launch& launch) {
+      group.all_reduce(launch, {0, DType::float64, number, 1});
     });
+  }
+
+  static std::size_t threads(const Plan& plan) {
+    std::size_t count = 0;
+    for (const Program& program : plan.programs) {
+      count += program.ranks.size() * program.streams.size();
+    }
+    return count;
   }
 
   Plans plans_;
@@ -103,8 +101,7 @@ class Harness {
   Cancellation cancel_;
   Outcome outcome_{cancel_};
   CpuDevice device_;
-  std::vector<std::unique_ptr<LocalPointToPoint>> links_;
-  std::vector<std::unique_ptr<LocalCollective>> groups_;
+  std::vector<Communications> communications_;
   std::vector<std::unique_ptr<double>> numbers_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Workers> workers_;

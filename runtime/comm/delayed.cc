@@ -10,46 +10,46 @@ namespace {
 
 class DelayedPointToPoint final : public PointToPoint {
  public:
-  DelayedPointToPoint(std::unique_ptr<PointToPoint> real, const EmulateConfig& emulate)
+  DelayedPointToPoint(std::shared_ptr<PointToPoint> real, const EmulateConfig& emulate)
       : real_(std::move(real)), emulate_(emulate) {}
 
-  void send(std::uint32_t member, const Message& message) override {
-    real_->send(member, message);
+  void send(const Launch& launch, const Message& message) override {
+    real_->send(launch, message);
     hold(message);
   }
-  void recv(std::uint32_t member, const Message& message) override {
-    real_->recv(member, message);
+  void recv(const Launch& launch, const Message& message) override {
+    real_->recv(launch, message);
     hold(message);
   }
 
  private:
   void hold(const Message& message) const {
-    Sleep(message_delay(emulate_, static_cast<std::int64_t>(message.bytes))).wait();
+    Sleep(message_delay(emulate_, static_cast<std::int64_t>(message.bytes()))).wait();
   }
 
-  std::unique_ptr<PointToPoint> real_;
+  std::shared_ptr<PointToPoint> real_;
   EmulateConfig emulate_;
 };
 
 class DelayedCollective final : public Collective {
  public:
-  DelayedCollective(std::unique_ptr<Collective> real, const EmulateConfig& emulate)
+  DelayedCollective(std::shared_ptr<Collective> real, const EmulateConfig& emulate)
       : real_(std::move(real)), emulate_(emulate) {}
 
   std::uint32_t size() const override { return real_->size(); }
-  std::size_t all_reduce(std::uint32_t member, const Reduction& reduction) override {
-    const std::size_t moved = real_->all_reduce(member, reduction);
-    hold(2, reduction.count * width(reduction.element));
+  std::size_t all_reduce(const Launch& launch, const Reduction& reduction) override {
+    const std::size_t moved = real_->all_reduce(launch, reduction);
+    hold(2, reduction.count * size_of(reduction.dtype));
     return moved;
   }
-  std::size_t reduce_scatter(std::uint32_t member, const Scatter& scatter) override {
-    const std::size_t moved = real_->reduce_scatter(member, scatter);
-    hold(1, scatter.count * width(scatter.element));
+  std::size_t reduce_scatter(const Launch& launch, const Scatter& scatter) override {
+    const std::size_t moved = real_->reduce_scatter(launch, scatter);
+    hold(1, scatter.count * size_of(scatter.dtype));
     return moved;
   }
-  std::size_t all_gather(std::uint32_t member, const Gather& gather) override {
-    const std::size_t moved = real_->all_gather(member, gather);
-    hold(1, gather.bytes * size());
+  std::size_t all_gather(const Launch& launch, const Gather& gather) override {
+    const std::size_t moved = real_->all_gather(launch, gather);
+    hold(1, gather.count * size_of(gather.dtype) * size());
     return moved;
   }
 
@@ -58,19 +58,19 @@ class DelayedCollective final : public Collective {
     Sleep(ring_delay(emulate_, turns, static_cast<std::int64_t>(bytes), size())).wait();
   }
 
-  std::unique_ptr<Collective> real_;
+  std::shared_ptr<Collective> real_;
   EmulateConfig emulate_;
 };
 
 }  // namespace
 
-std::unique_ptr<PointToPoint> delay(std::unique_ptr<PointToPoint> real,
+std::shared_ptr<PointToPoint> delay(std::shared_ptr<PointToPoint> real,
                                     const EmulateConfig& emulate) {
-  return std::make_unique<DelayedPointToPoint>(std::move(real), emulate);
+  return std::make_shared<DelayedPointToPoint>(std::move(real), emulate);
 }
 
-std::unique_ptr<Collective> delay(std::unique_ptr<Collective> real, const EmulateConfig& emulate) {
-  return std::make_unique<DelayedCollective>(std::move(real), emulate);
+std::shared_ptr<Collective> delay(std::shared_ptr<Collective> real, const EmulateConfig& emulate) {
+  return std::make_shared<DelayedCollective>(std::move(real), emulate);
 }
 
 }  // namespace piper

@@ -9,8 +9,8 @@
 namespace piper {
 
 // Every member is held until the time of a link has passed since all were there.
-std::unique_ptr<PointToPoint> delay(std::unique_ptr<PointToPoint> real,
+std::shared_ptr<PointToPoint> delay(std::shared_ptr<PointToPoint> real,
                                     const EmulateConfig& emulate);
-std::unique_ptr<Collective> delay(std::unique_ptr<Collective> real, const EmulateConfig& emulate);
+std::shared_ptr<Collective> delay(std::shared_ptr<Collective> real, const EmulateConfig& emulate);
 
 }  // namespace piper

@@ -1,10 +1,11 @@
-// What the executor needs of a device: streams that run jobs in order, and events between them.
+// What the executor needs of a device: streams that run work in order, and events between them.
 //
-// Each stream has a host thread of its own; record() and wait() act on the stream whose thread
-// calls them. On a CPU they are done when they return; a device with queues of its own may only
-// have queued them.
+// Each stream has a host thread of its own, which launches; record() and wait() act on the stream
+// whose thread calls them. On a CPU work is done when its launch returns; a device with queues of
+// its own may only have queued it. launch.h has the rules.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,28 +13,43 @@
 
 namespace piper {
 
+// A device as LibTorch counts them: c10::DeviceType and index (-1: the only one). Not c10::Device,
+// so that streams and executor are built, and run under sanitizers, without LibTorch.
+struct DeviceId {
+  std::int8_t type = 0, index = -1;  // 0: the CPU
+  bool operator==(const DeviceId&) const = default;
+};
+
 // A mark in a stream's work. It is recorded again and again; the generation, which only grows, says
 // which time.
 class Event {
  public:
   virtual ~Event() = default;
 
-  // What the calling stream has done so far is generation `generation` of this event.
+  // What the calling stream has been given so far is generation `generation` of this event.
   virtual void record(std::uint64_t generation) = 0;
 
-  // What the calling stream does from here on comes after the record of `generation`, or a later
-  // one. Generation 0 needs no record. Throws Cancelled.
+  // What the calling stream is given from here on comes after the record of `generation`, or a
+  // later one. Generation 0 needs no record. Throws Cancelled.
   virtual void wait(std::uint64_t generation) = 0;
+
+  // The same for the host: returns when the work before that record is done. Throws Cancelled.
+  virtual void synchronise(std::uint64_t generation) = 0;
 };
 
-// Runs jobs one after the other, in the order in which they were enqueued.
+// Runs work in the order in which it was given.
 class DeviceStream {
  public:
   // Ends after the job that runs; jobs that have not started are dropped.
   virtual ~DeviceStream() = default;
 
-  // Any thread. The job must not throw.
+  // Any thread. Runs on the stream's host thread, where it launches; must not throw.
   virtual void enqueue(std::function<void()> job) = 0;
+
+  // The host thread's, in the stream's order: when what it was given so far is done, `time` becomes
+  // the device's time, and `counter` one more.
+  virtual void stamp(std::uint64_t& time) = 0;  // nanoseconds of Device::now()
+  virtual void count(std::atomic<std::uint64_t>& counter) = 0;
 
   // Gives up on a job that never returns: the destructor does not wait for it. All that the job
   // can reach must then live as long as the process.
@@ -43,6 +59,9 @@ class DeviceStream {
 class Device {
  public:
   virtual ~Device() = default;
+
+  virtual DeviceId id() const = 0;
+  virtual std::uint64_t now() const = 0;  // its clock, nanoseconds
 
   virtual std::unique_ptr<Event> make_event() = 0;
 

@@ -1,6 +1,5 @@
 #include "runtime/exec/engine.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
@@ -9,14 +8,9 @@
 #include <chrono>
 #include <utility>
 
-#include "core/plan/groups.h"
 #include "core/simulate/emulated.h"
-#include "runtime/comm/delayed.h"
-#include "runtime/comm/local/channel.h"
-#include "runtime/comm/local/collective.h"
+#include "runtime/backend/local/local_backend.h"
 #include "runtime/data/dataset.h"
-#include "runtime/device/cpu/device.h"
-#include "runtime/device/sleep.h"
 #include "runtime/exec/create_engine.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/outcome.h"
@@ -41,47 +35,22 @@ struct PlanState {
 
 // Everything that the threads can reach. Members end in reverse order: threads first.
 struct State {
-  explicit State(const Job& j) : job(j) {}
+  State(const Job& j, EngineParts p)
+      : job(j),
+        parts(std::move(p)),
+        backend(parts.backend ? std::move(parts.backend) : make_local_backend(job)),
+        outcome(backend->cancellation()) {}
 
   const Job job;
-  Cancellation cancellation;
-  Outcome outcome{cancellation};
+  EngineParts parts;
+  const std::unique_ptr<Backend> backend;
+  Outcome outcome;
   Switches switches;
-  std::vector<std::unique_ptr<Rank>> ranks;
-  std::vector<at::Tensor> arenas;  // by rank
-  std::unique_ptr<Device> device;
+  std::vector<std::unique_ptr<Rank>> ranks;  // the local ones
+  std::vector<at::Tensor> arenas;            // by local rank
   PlanState train, evaluate;
   std::unique_ptr<Workers> workers;
 };
-
-std::vector<Communication> make_communications(const Plan& plan, const EmulateConfig& emulate,
-                                               Cancellation& cancellation) {
-  std::vector<Communication> result;
-  for (const Communicator& communicator : plan.communicators) {
-    Communication& made = result.emplace_back();
-    if (communicator.kind == Communicator::Kind::collective) {
-      for (const std::vector<std::uint32_t>& group : groups_of(communicator)) {
-        made.collectives.push_back(std::make_unique<LocalCollective>(cancellation, group));
-        if (emulate.delays()) {
-          made.collectives.back() = delay(std::move(made.collectives.back()), emulate);
-        }
-      }
-      continue;
-    }
-    const std::vector<std::uint32_t>& from = plan.programs[communicator.from].ranks;
-    const std::vector<std::uint32_t>& to = plan.programs[communicator.to].ranks;
-    PIPER_CHECK(from.size() == to.size(), "groups of different size exchange values");
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> members;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      members.emplace_back(from[i], to[i]);
-    }
-    made.point_to_point = std::make_unique<LocalPointToPoint>(cancellation, members);
-    if (emulate.delays()) {
-      made.point_to_point = delay(std::move(made.point_to_point), emulate);
-    }
-  }
-  return result;
-}
 
 // The arena of a rank, which both plans use: one after the other.
 at::Tensor make_arena(const Plans& plans, const Rank& rank) {
@@ -96,8 +65,9 @@ at::Tensor make_arena(const Plans& plans, const Rank& rank) {
 }
 
 Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& made,
-                             std::uint32_t rank, const Durations& emulated) {
-  const Plan::Seat seat = plan.seat(rank);
+                             std::size_t local, const Durations& emulated) {
+  Rank& rank = *state.ranks[local];
+  const Plan::Seat seat = plan.seat(rank.number);
   const Program& program = plan.programs[seat.program];
   const bool computes = state.job.config.emulate.computes();
   Bodies bodies;
@@ -107,16 +77,19 @@ Expected<Bodies> make_bodies(const State& state, const Plan& plan, PlanState& ma
                     program,
                     task,
                     seat.coordinate,
-                    *state.ranks[rank],
-                    made.cells[rank],
-                    state.arenas[rank],
-                    made.communications,
+                    rank,
+                    made.cells[local],
+                    state.arenas[local],
+                    made.communications[local],
                     state.switches,
-                    made.moved[rank][bodies.size()]};
+                    made.moved[local][bodies.size()]};
     PIPER_ASSIGN(std::unique_ptr<TaskBody> body,
                  computes && runs_chunk(task.op)
                      ? make_emulated(site, emulated[seat.program][bodies.size()])
                      : make_task(site));
+    if (state.parts.wrap) {
+      body = state.parts.wrap(rank.number, task, std::move(body));
+    }
     bodies.push_back(std::move(body));
   }
   return bodies;
@@ -126,27 +99,29 @@ Status prepare(State& state, const Plan& plan, PlanState& made) {
   if (plan.programs.empty()) {
     return {};
   }
-  made.communications = make_communications(plan, state.job.config.emulate, state.cancellation);
-  made.cells.resize(plan.world);
+  made.communications = state.backend->connect(plan);
+  made.cells.resize(state.ranks.size());
   const Durations emulated = emulated_durations(plan, state.job.config.emulate);
   std::vector<Bodies> all;
-  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
-    const Program& program = plan.programs[plan.seat(rank).program];
-    made.cells[rank] = std::vector<Cell>(program.buffers.size());
+  for (std::size_t local = 0; local < state.ranks.size(); ++local) {
+    const Program& program = plan.programs[plan.seat(state.ranks[local]->number).program];
+    made.cells[local] = std::vector<Cell>(program.buffers.size());
     made.moved.emplace_back(program.tasks.size(), 0);
-    PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, rank, emulated));
+    PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, local, emulated));
     all.push_back(std::move(bodies));
   }
-  const auto reports = [&](std::uint32_t rank) {
+  const auto reports = [&](std::size_t local) {
+    const std::uint32_t rank = state.ranks[local]->number;
     const std::vector<Task>& tasks = plan.programs[plan.seat(rank).program].tasks;
     return std::any_of(tasks.begin(), tasks.end(),
                        [](const Task& task) { return task.op == Op::loss_report; });
   };
-  while (made.reporter + 1 < plan.world && !reports(made.reporter)) {
+  while (made.reporter + 1 < state.ranks.size() && !reports(made.reporter)) {
     ++made.reporter;
   }
-  made.executor = std::make_unique<Executor>(plan, state.job.model, std::move(all), *state.device,
-                                             *state.workers, state.cancellation, state.outcome);
+  made.executor = std::make_unique<Executor>(
+      plan, state.job.model, state.backend->local_ranks(), std::move(all), state.backend->device(),
+      *state.workers, state.backend->cancellation(), state.outcome);
   return {};
 }
 
@@ -176,12 +151,13 @@ bool counts_any(const at::Tensor& labels) {
                      [](std::int64_t label) { return label != kIgnoredLabel; });
 }
 
-class LocalEngine final : public Engine {
+class PlanEngine final : public Engine {
  public:
-  explicit LocalEngine(const Job& job) : state_(std::make_unique<State>(job)) {}
+  PlanEngine(const Job& job, EngineParts parts)
+      : state_(std::make_unique<State>(job, std::move(parts))) {}
 
   // A task that never returned holds on to everything: it is left to the end of the process.
-  ~LocalEngine() override {
+  ~PlanEngine() override {
     const auto wedged = [](const PlanState& plan) {
       return plan.executor && plan.executor->wedged();
     };
@@ -190,17 +166,16 @@ class LocalEngine final : public Engine {
     }
   }
 
-  Status prepare_all(const std::function<Expected<LiveModel>()>& build) {
+  Status prepare_all() {
     State& state = *state_;
-    install_counting_allocator();
     const c10::NoGradGuard no_grad;
     const Plans& plans = state.job.plans;
     const Plan& main = plans.train.programs.empty() ? plans.evaluate : plans.train;
-    for (std::uint32_t number = 0; number < main.world; ++number) {
+    for (const std::uint32_t number : state.backend->local_ranks()) {
       auto rank = std::make_unique<Rank>();
       rank->number = number;
-      rank->account = open_account();
-      PIPER_ASSIGN(rank->model, build());
+      rank->account = state.backend->account(state.ranks.size());
+      PIPER_ASSIGN(rank->model, state.parts.model());
       PIPER_TRY(compare(state.job.model, rank->model.graph));
       place_parameters(main, *rank);
       state.ranks.push_back(std::move(rank));
@@ -208,25 +183,19 @@ class LocalEngine final : public Engine {
     }
     initialise_parameters(state.ranks, state.job.config.training.seed);
 
-    state.device = std::make_unique<CpuDevice>(state.cancellation, count_workers(plans));
-    state.workers = std::make_unique<Workers>(plans, *state.device, [&state](std::uint32_t rank) {
-      at::set_num_threads(1);
-      if (state.job.config.emulate.computes() || state.job.config.emulate.delays()) {
-        sleep_exactly();
-      }
-      c10::GradMode::set_enabled(false);
-      charge_thread(state.ranks[rank]->account.get(), MemoryKind::workspace);
-    });
+    state.workers = std::make_unique<Workers>(plans, state.backend->local_ranks(),
+                                              state.backend->device(), [&](std::size_t local) {
+                                                state.backend->enter(local);
+                                                c10::GradMode::set_enabled(false);
+                                              });
     PIPER_TRY(prepare(state, plans.train, state.train));
     return prepare(state, plans.evaluate, state.evaluate);
   }
 
   Expected<StepResult> train_step(const StepInput& input) override {
-    Switches& switches = state_->switches;
-    switches.on_update = input.on_update;
     auto result = step(state_->train, input);
     if (result) {
-      switches.gate.next_step();
+      state_->switches.gate.next_step();
     }
     return result;
   }
@@ -263,8 +232,6 @@ class LocalEngine final : public Engine {
     }
   }
 
-  void scale_gradients(double factor) override { state_->switches.gradient_scale = factor; }
-
   void set_parameter(ParameterId id, const at::Tensor& value) override {
     const c10::NoGradGuard no_grad;
     piper::set_parameter(state_->ranks, id, value);
@@ -286,7 +253,7 @@ class LocalEngine final : public Engine {
     PIPER_TRY(plan.executor->run(
         input.step, input.lr_factor,
         std::chrono::duration<double>(state_->job.config.comm.train_timeout_seconds),
-        input.record ? &plan.times : nullptr, input.delays));
+        input.record ? &plan.times : nullptr));
 
     StepResult result;
     result.seconds =
@@ -327,11 +294,15 @@ class LocalEngine final : public Engine {
 
 }  // namespace
 
+Expected<std::unique_ptr<Engine>> create_engine(const Job& job, EngineParts parts) {
+  auto engine = std::make_unique<PlanEngine>(job, std::move(parts));
+  PIPER_TRY(engine->prepare_all());
+  return engine;
+}
+
 Expected<std::unique_ptr<Engine>> create_engine(const Job& job,
                                                 const std::function<Expected<LiveModel>()>& build) {
-  auto engine = std::make_unique<LocalEngine>(job);
-  PIPER_TRY(engine->prepare_all(build));
-  return engine;
+  return create_engine(job, EngineParts{.model = build});
 }
 
 Expected<std::unique_ptr<Engine>> Engine::create(const Job& job) {

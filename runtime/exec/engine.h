@@ -22,9 +22,7 @@ struct StepInput {
   std::int64_t step = 0;  // 1 for the first training step: the optimizer's count
   double lr_factor = 1;   // of the schedule, multiplies every group's lr
   std::function<Batch(std::uint32_t rank)> batch;  // called on the calling thread, once a rank
-  std::uint64_t delays = 0;                        // for tests: tasks begin late, by chance
-  std::function<void(std::uint32_t rank)> on_update = {};  // for tests: as each update begins
-  bool record = false;                                     // StepResult::times and moved
+  bool record = false;                             // StepResult::times and moved
 };
 
 struct StepResult {
@@ -81,8 +79,6 @@ class Engine {
   // called before it.
   virtual at::Tensor gradient(std::uint32_t rank, ParameterId id) const = 0;
   virtual void keep_gradients(bool keep) = 0;
-  // For tests: multiplies each rank's local gradients before reduction.
-  virtual void scale_gradients(double factor) = 0;
 
   // Sets a parameter (and its master) on every home. Between steps only.
   virtual void set_parameter(ParameterId id, const at::Tensor& value) = 0;

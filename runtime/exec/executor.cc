@@ -23,11 +23,13 @@ std::string seconds(std::chrono::duration<double> duration) {
 
 }  // namespace
 
-Executor::Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies> bodies,
+Executor::Executor(const Plan& plan, const ModelGraph& model,
+                   const std::vector<std::uint32_t>& ranks, std::vector<Bodies> bodies,
                    Device& device, Workers& workers, const Cancellation& cancellation,
                    Outcome& outcome)
     : plan_(plan), model_(model), workers_(workers), outcome_(outcome), bodies_(std::move(bodies)) {
-  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+  for (std::size_t local = 0; local < ranks.size(); ++local) {
+    const std::uint32_t rank = ranks[local];
     const Program& program = plan.programs[plan.seat(rank).program];
     std::vector<Event*> events(program.tasks.size(), nullptr);
     for (std::size_t t = 0; t < program.tasks.size(); ++t) {
@@ -40,7 +42,9 @@ Executor::Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies
       if (stream.tasks.count == 0) {
         continue;
       }
-      auto lane = std::make_unique<Lane>(rank, program, stream, cancellation);
+      auto lane =
+          std::make_unique<Lane>(rank, local, program, stream, workers.stream(rank, stream.name),
+                                 device.id(), cancellation);
       for (std::uint32_t t = stream.tasks.begin; t < stream.tasks.begin + stream.tasks.count; ++t) {
         const Task& task = program.tasks[t];
         const std::uint32_t first = lane->waits();
@@ -49,7 +53,7 @@ Executor::Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies
           PIPER_CHECK(event != nullptr, "a task is waited for, but does not record");
           lane->add(Lane::Awaited{event, index(wait.task), wait.previous});
         }
-        lane->add(Lane::Entry{bodies_[rank][t].get(), events[t], first, task.waits.count,
+        lane->add(Lane::Entry{bodies_[local][t].get(), events[t], first, task.waits.count,
                               stream.kind == Stream::Kind::compute && !is_communication(task.op)});
       }
       lanes_.push_back(std::move(lane));
@@ -58,7 +62,7 @@ Executor::Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies
 }
 
 Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
-                     Spans* times, std::uint64_t delays) {
+                     Spans* times) {
   PIPER_TRY(outcome_.status());
   if (times != nullptr) {
     times->clear();
@@ -66,15 +70,13 @@ Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<
       times->emplace_back(bodies.size());
     }
   }
-  step_ = {step_.generation + 1, step, lr_factor, delays};
+  period_ = {period_.generation + 1, step, lr_factor};
   running_ = lanes_.size();
   const auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<Lane>& lane : lanes_) {
-    const Lane::Recording recording{times == nullptr ? nullptr : (*times)[lane->rank()].data(),
+    const Lane::Recording recording{times == nullptr ? nullptr : (*times)[lane->local()].data(),
                                     start};
-    workers_.stream(lane->rank(), lane->stream().name).enqueue([this, l = lane.get(), recording] {
-      run_lane(*l, recording);
-    });
+    lane->device_stream().enqueue([this, l = lane.get(), recording] { run_lane(*l, recording); });
   }
 
   // A failed run gets the same time once more to come to its end.
@@ -106,7 +108,7 @@ Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<
 
 void Executor::run_lane(Lane& lane, const Lane::Recording& recording) noexcept {
   try {
-    lane.run(step_, recording);
+    lane.run(period_, recording);
   } catch (const Cancelled&) {
     // Whoever cancelled has said why.
   } catch (const TaskFailure& error) {

@@ -1,4 +1,4 @@
-// Runs one plan, period after period, on the threads of all ranks. It looks at no strategy and no
+// Runs one plan, period after period, on the threads of the local ranks. It looks at no strategy and no
 // op: every stream waits, launches and records as the plan says.
 #pragma once
 
@@ -26,17 +26,19 @@ using Bodies = std::vector<std::unique_ptr<TaskBody>>;
 
 class Executor {
  public:
-  // `bodies` by rank. The plan, the model and the rest outlive the executor. Makes all events.
-  Executor(const Plan& plan, const ModelGraph& model, std::vector<Bodies> bodies, Device& device,
-           Workers& workers, const Cancellation& cancellation, Outcome& outcome);
+  // Of the local `ranks`, with their bodies. The plan, the model and the rest outlive the executor.
+  // Makes all events.
+  Executor(const Plan& plan, const ModelGraph& model, const std::vector<std::uint32_t>& ranks,
+           std::vector<Bodies> bodies, Device& device, Workers& workers,
+           const Cancellation& cancellation, Outcome& outcome);
 
   // One period; blocks until every stream has ended it. The first failure anywhere ends it
   // everywhere. Where nothing moves for `timeout`, the run is stuck: run.stuck, with the progress
   // board. Codes: run.failed, run.stuck, those of TaskFailure, and what else `outcome` was told.
   // `times`, where it is wanted, gets from when each task's waits were over to its end: nanoseconds
-  // since the start of the period, by rank and task.
+  // since the start of the period, by local rank and task.
   Status run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
-             Spans* times = nullptr, std::uint64_t delays = 0);
+             Spans* times = nullptr);
 
   double busy_seconds() const;  // of the last period, over all ranks
 
@@ -57,7 +59,7 @@ class Executor {
   std::vector<Bodies> bodies_;
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  StepContext step_;
+  Period period_;
   std::mutex mutex_;
   std::condition_variable done_;
   std::size_t running_ = 0;  // lanes

@@ -1,7 +1,6 @@
 #include "runtime/exec/lane.h"
 
 #include <chrono>
-#include <thread>
 
 namespace piper {
 namespace {
@@ -13,18 +12,10 @@ std::uint64_t nanoseconds(Clock::duration duration) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
 }
 
-// Up to half a millisecond, the same for a seed, period, rank and task (splitmix64).
-void dawdle(const StepContext& step, std::uint32_t rank, std::uint32_t task) {
-  std::uint64_t x =
-      step.delays + step.generation * 0x9e3779b97f4a7c15U + (std::uint64_t{rank} << 32U) + task;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  std::this_thread::sleep_for(std::chrono::microseconds((x ^ (x >> 31U)) % 500));
-}
-
 }  // namespace
 
-void Lane::run(const StepContext& step, const Recording& recording) {
+void Lane::run(const Period& period, const Recording& recording) {
+  const Launch launch{*device_stream_, device_, period.generation, period.step, period.lr_factor};
   Clock::duration busy{};
   std::uint32_t task = stream_->tasks.begin;
   for (const Entry& entry : entries_) {
@@ -32,17 +23,14 @@ void Lane::run(const StepContext& step, const Recording& recording) {
     for (std::uint32_t i = 0; i < entry.waits; ++i) {
       const Awaited& awaited = awaited_[entry.first_wait + i];
       position_.wait.store(awaited.task, std::memory_order_relaxed);
-      awaited.event->wait(step.generation - (awaited.previous ? 1 : 0));
+      awaited.event->wait(period.generation - (awaited.previous ? 1 : 0));
     }
     position_.wait.store(Position::kRunning, std::memory_order_relaxed);
     cancellation_->throw_if_requested();
-    if (step.delays != 0) {
-      dawdle(step, rank_, task);
-    }
 
     if (entry.computes || recording.times != nullptr) {
       const Clock::time_point start = Clock::now();
-      entry.body->run(step);
+      entry.body->launch(launch);
       const Clock::time_point end = Clock::now();
       busy += entry.computes ? end - start : Clock::duration{};
       if (recording.times != nullptr) {
@@ -50,11 +38,11 @@ void Lane::run(const StepContext& step, const Recording& recording) {
                                  nanoseconds(end - recording.start)};
       }
     } else {
-      entry.body->run(step);
+      entry.body->launch(launch);
     }
 
     if (entry.records != nullptr) {
-      entry.records->record(step.generation);
+      entry.records->record(period.generation);
     }
     position_.finished.fetch_add(1, std::memory_order_relaxed);
     ++task;

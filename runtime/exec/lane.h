@@ -24,6 +24,13 @@ struct alignas(64) Position {
   std::atomic<std::uint64_t> finished{0};     // tasks, since the start
 };
 
+// What is the same for all tasks of a period.
+struct Period {
+  std::uint64_t generation = 0;
+  std::int64_t step = 0;
+  double lr_factor = 1;
+};
+
 class Lane {
  public:
   struct Awaited {
@@ -38,9 +45,16 @@ class Lane {
     bool computes;
   };
 
-  Lane(std::uint32_t rank, const Program& program, const Stream& stream,
-       const Cancellation& cancellation)
-      : rank_(rank), program_(&program), stream_(&stream), cancellation_(&cancellation) {}
+  // `local`: the place of the rank among the local ones.
+  Lane(std::uint32_t rank, std::size_t local, const Program& program, const Stream& stream,
+       DeviceStream& device_stream, DeviceId device, const Cancellation& cancellation)
+      : rank_(rank),
+        local_(local),
+        program_(&program),
+        stream_(&stream),
+        device_stream_(&device_stream),
+        device_(device),
+        cancellation_(&cancellation) {}
 
   // In the order of the stream's tasks.
   void add(const Entry& entry) { entries_.push_back(entry); }
@@ -54,9 +68,11 @@ class Lane {
   };
 
   // One period. Whatever a task throws comes through; position() then says which.
-  void run(const StepContext& step, const Recording& recording);
+  void run(const Period& period, const Recording& recording);
 
   std::uint32_t rank() const { return rank_; }
+  std::size_t local() const { return local_; }
+  DeviceStream& device_stream() const { return *device_stream_; }
   const Program& program() const { return *program_; }
   const Stream& stream() const { return *stream_; }
   const Position& position() const { return position_; }
@@ -66,8 +82,11 @@ class Lane {
 
  private:
   std::uint32_t rank_;
+  std::size_t local_;
   const Program* program_;
   const Stream* stream_;
+  DeviceStream* device_stream_;
+  DeviceId device_;
   const Cancellation* cancellation_;
   std::vector<Entry> entries_;
   std::vector<Awaited> awaited_;  // of all entries, one after the other

@@ -1,39 +1,24 @@
 #include "runtime/exec/workers.h"
 
-#include <set>
-
 namespace piper {
-namespace {
 
-std::set<std::pair<std::uint32_t, std::string>> names(const Plans& plans) {
-  std::set<std::pair<std::uint32_t, std::string>> result;
-  for (const Plan* plan : {&plans.train, &plans.evaluate}) {
-    for (const Program& program : plan->programs) {
-      for (const Stream& stream : program.streams) {
-        for (const std::uint32_t rank : program.ranks) {
-          if (stream.tasks.count > 0) {
-            result.emplace(rank, stream.name);
-          }
+Workers::Workers(const Plans& plans, const std::vector<std::uint32_t>& ranks, Device& device,
+                 const std::function<void(std::size_t local)>& on_start) {
+  for (std::size_t local = 0; local < ranks.size(); ++local) {
+    for (const Plan* const plan : {&plans.train, &plans.evaluate}) {
+      if (plan->programs.empty()) {
+        continue;
+      }
+      for (const Stream& stream : plan->programs[plan->seat(ranks[local]).program].streams) {
+        auto& worker = streams_[{ranks[local], stream.name}];
+        if (stream.tasks.count > 0 && !worker) {
+          worker = device.make_stream("r" + std::to_string(ranks[local]) + " " + stream.name,
+                                      [on_start, local] { on_start(local); });
         }
       }
     }
   }
-  return result;
-}
-
-}  // namespace
-
-std::size_t count_workers(const Plans& plans) {
-  return names(plans).size();
-}
-
-Workers::Workers(const Plans& plans, Device& device,
-                 const std::function<void(std::uint32_t rank)>& on_start) {
-  for (const auto& key : names(plans)) {
-    const std::uint32_t rank = key.first;
-    streams_[key] = device.make_stream("r" + std::to_string(rank) + " " + key.second,
-                                       [on_start, rank] { on_start(rank); });
-  }
+  std::erase_if(streams_, [](const auto& entry) { return !entry.second; });
 }
 
 void Workers::abandon() {

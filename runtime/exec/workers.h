@@ -1,4 +1,4 @@
-// The threads of all ranks: one a rank and stream. The plans of a job share them by name.
+// The threads of the local ranks: one a rank and stream. The plans of a job share them by name.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/plan/plan.h"
 #include "runtime/device/device.h"
@@ -14,13 +15,11 @@
 namespace piper {
 
 // Streams that run nothing have no thread.
-std::size_t count_workers(const Plans& plans);
-
 class Workers {
  public:
-  // `on_start(rank)` runs first on each thread.
-  Workers(const Plans& plans, Device& device,
-          const std::function<void(std::uint32_t rank)>& on_start);
+  // `on_start` runs first on each thread, with the place of its rank in `ranks`.
+  Workers(const Plans& plans, const std::vector<std::uint32_t>& ranks, Device& device,
+          const std::function<void(std::size_t local)>& on_start);
 
   DeviceStream& stream(std::uint32_t rank, const std::string& name) {
     return *streams_.at({rank, name});

@@ -14,30 +14,29 @@ class AllGatherTask final : public ReleasingTask {
         gathered_(gathered),
         memory_(std::move(memory)),
         moved_(site.moved),
-        tag_(tag_of(site.task)) {
-    std::tie(group_, member_) = site.collective();
-  }
+        gather_{tag_of(site.task), bucket_.bucket->dtype, nullptr, 0, nullptr},
+        group_(site.collective()) {}
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     if (gathered_ != nullptr) {
       gathered_->tensor = memory_.take(MemoryKind::gathered);
     }
     const at::Tensor& whole = gathered_ != nullptr ? gathered_->tensor : bucket_.value;
     PIPER_CHECK(whole.numel() == bucket_.part.numel() * group_->size(),
                 "a bucket is not as large as its parts");
-    const Gather gather{tag_, bucket_.part.const_data_ptr(), bucket_.part.nbytes(),
-                        whole.data_ptr()};
-    moved_ = static_cast<std::int64_t>(group_->all_gather(member_, gather));
+    gather_.part = bucket_.part.const_data_ptr();
+    gather_.count = static_cast<std::size_t>(bucket_.part.numel());
+    gather_.whole = whole.data_ptr();
+    moved_ = static_cast<std::int64_t>(group_->all_gather(launch, gather_));
   }
 
   const BucketState& bucket_;
   Cell* gathered_;
   Memory memory_;
   std::int64_t& moved_;
-  std::uint64_t tag_;
-  Collective* group_ = nullptr;
-  std::uint32_t member_ = 0;
+  Gather gather_;
+  Collective* group_;
 };
 
 }  // namespace

@@ -7,22 +7,21 @@ namespace {
 
 class AllReduceTask final : public ReleasingTask {
  public:
-  AllReduceTask(const Site& site, Collective* group, std::uint32_t member)
-      : ReleasingTask(site), group_(group), member_(member), moved_(site.moved) {
-    const at::Tensor& gradient = site.bucket(site.task.bucket).gradient;
-    reduction_ = {tag_of(site.task), element_of(gradient), gradient.data_ptr(),
-                  static_cast<std::size_t>(gradient.numel())};
+  explicit AllReduceTask(const Site& site)
+      : ReleasingTask(site), group_(site.collective()), moved_(site.moved) {
+    const BucketState& bucket = site.bucket(site.task.bucket);
+    reduction_ = {tag_of(site.task), gradient_dtype(bucket.bucket->dtype),
+                  bucket.gradient.data_ptr(), static_cast<std::size_t>(bucket.gradient.numel())};
   }
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     if (group_ != nullptr) {
-      moved_ = static_cast<std::int64_t>(group_->all_reduce(member_, reduction_));
+      moved_ = static_cast<std::int64_t>(group_->all_reduce(launch, reduction_));
     }
   }
 
   Collective* group_;
-  std::uint32_t member_;
   std::int64_t& moved_;
   Reduction reduction_;
 };
@@ -33,8 +32,7 @@ MadeTask make_all_reduce(const Site& site) {
   if (!valid(site.task.bucket) || !site.bucket(site.task.bucket).gradient.defined()) {
     return misfit(site, "expected a bucket with gradients");
   }
-  const auto [group, member] = site.collective();
-  return std::make_unique<AllReduceTask>(site, group, member);
+  return std::make_unique<AllReduceTask>(site);
 }
 
 }  // namespace piper

@@ -16,10 +16,7 @@ namespace {
 class BackwardBase : public ReleasingTask {
  public:
   explicit BackwardBase(const Site& site)
-      : ReleasingTask(site),
-        memory_(site),
-        switches_(site.switches),
-        count_(site.find(Buffer::Kind::token_count)) {}
+      : ReleasingTask(site), memory_(site), count_(site.find(Buffer::Kind::token_count)) {}
 
   Status resolve(const Site& site) {
     const Chunk& chunk = site.chunk();
@@ -78,7 +75,7 @@ class BackwardBase : public ReleasingTask {
     }
     if (saved_->loss.defined()) {
       edges_.push_back(torch::autograd::impl::gradient_edge(saved_->loss));
-      const double scale = count_->number > 0 ? switches_.gradient_scale / count_->number : 0;
+      const double scale = count_->number > 0 ? 1 / count_->number : 0;
       gradients_.push_back(at::full(saved_->loss.sizes(), scale, saved_->loss.options()));
     }
     saved_->outputs.clear();
@@ -116,7 +113,6 @@ class BackwardBase : public ReleasingTask {
     std::size_t position;  // in Chunk::inputs
   };
   ChainMemory memory_;
-  const Switches& switches_;
   const Cell* count_;
   Saved* saved_ = nullptr;
   std::vector<Root> roots_;
@@ -130,7 +126,7 @@ class BackwardTask final : public BackwardBase {
   using BackwardBase::BackwardBase;
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch&) override {
     const Charge charge(MemoryKind::activation);
     memory_.enter();
     collect();
@@ -154,7 +150,7 @@ class BackwardInputTask final : public BackwardBase {
   using BackwardBase::BackwardBase;
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch&) override {
     const Charge charge(MemoryKind::activation);
     memory_.enter();
     collect();
@@ -182,7 +178,7 @@ class BackwardWeightTask final : public ReleasingTask {
       : ReleasingTask(site), memory_(site), saved_(saved) {}
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch&) override {
     const Charge charge(MemoryKind::activation);
     memory_.enter();
     backward_weight(saved_.rest);

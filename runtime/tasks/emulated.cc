@@ -28,7 +28,7 @@ class EmulatedTask final : public ReleasingTask {
     at::ScalarType dtype;
   };
 
-  void launch(const StepContext&) override {
+  void enqueue(const Launch&) override {
     const Sleep sleep(nanoseconds_);
     const Charge charge(MemoryKind::activation);
     memory_.enter();

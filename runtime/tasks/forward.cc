@@ -156,8 +156,8 @@ class ForwardTask final : public ReleasingTask {
     }
   }
 
-  void launch(const StepContext& step) override {
-    dropout_.step = step.step;
+  void enqueue(const Launch& launch) override {
+    dropout_.step = launch.step;
     const InDropoutContext dropout(dropout_);
     const c10::AutoGradMode grad_mode(saved_ != nullptr);
     const Charge charge(MemoryKind::activation);

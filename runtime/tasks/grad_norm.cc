@@ -34,7 +34,7 @@ class GradNormTask final : public ReleasingTask {
  public:
   GradNormTask(const Site& site, Cell& result)
       : ReleasingTask(site), result_(result), report_(site.rank.report), tag_(tag_of(site.task)) {
-    std::tie(group_, member_) = site.collective();
+    group_ = site.collective();
     for (const BufferId id : site.program.reads_of(site.task)) {
       if (site.program.buffer(id).kind == Buffer::Kind::parameter_gradient) {
         add(site, site.program.buffer(id).bucket);
@@ -66,7 +66,7 @@ class GradNormTask final : public ReleasingTask {
     return {{site.rank.number}, 0};
   }
 
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     double squares = 0;
     for (const Part& part : parts_) {
       squares +=
@@ -74,7 +74,7 @@ class GradNormTask final : public ReleasingTask {
               ? sum_of_squares(part.gradient.const_data_ptr<double>() + part.begin, part.count)
               : sum_of_squares(part.gradient.const_data_ptr<float>() + part.begin, part.count);
     }
-    result_.number = std::sqrt(sum_over<1>(group_, member_, tag_, {squares})[0]);
+    result_.number = std::sqrt(sum_over<1>(group_, launch, tag_, {squares})[0]);
     report_.norm = result_.number;
     report_.finite = std::isfinite(result_.number);
   }
@@ -83,7 +83,6 @@ class GradNormTask final : public ReleasingTask {
   StepReport& report_;
   std::uint64_t tag_;
   Collective* group_ = nullptr;
-  std::uint32_t member_ = 0;
   std::vector<Part> parts_;
 };
 

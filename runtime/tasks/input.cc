@@ -24,7 +24,7 @@ class InputTask final : public ReleasingTask {
   };
 
   // Copies, as to a device of its own: the loader's memory is not the rank's.
-  void launch(const StepContext&) override {
+  void enqueue(const Launch&) override {
     const Charge charge(MemoryKind::activation);
     for (const Piece& piece : pieces_) {
       const auto found = rank_.batch.find(piece.value);

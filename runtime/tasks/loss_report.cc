@@ -1,5 +1,6 @@
 #include "runtime/tasks/loss_report.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "runtime/tasks/reduction.h"
@@ -9,15 +10,17 @@ namespace {
 
 // The lowest rank that holds the (global) token count speaks for all.
 bool speaks(const Site& site) {
-  for (std::uint32_t rank = 0; rank < site.plan.world; ++rank) {
-    const Program& program = site.plan.programs[site.plan.seat(rank).program];
+  std::uint32_t lowest = site.rank.number;
+  bool holds = false;
+  for (const Program& program : site.plan.programs) {
     for (const Buffer& buffer : program.buffers) {
       if (buffer.kind == Buffer::Kind::token_count) {
-        return rank == site.rank.number;
+        lowest = std::min(lowest, program.ranks.front());
+        holds = holds || &program == &site.program;
       }
     }
   }
-  return false;
+  return holds && lowest == site.rank.number;
 }
 
 class LossReportTask final : public ReleasingTask {
@@ -28,14 +31,14 @@ class LossReportTask final : public ReleasingTask {
         loss_sum_(site.find(Buffer::Kind::loss_sum)),
         count_(speaks(site) ? site.find(Buffer::Kind::token_count) : nullptr),
         tag_(tag_of(site.task)) {
-    std::tie(group_, member_) = site.collective();
+    group_ = site.collective();
   }
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     const double loss = loss_sum_ != nullptr ? loss_sum_->number : 0;
     const double count = count_ != nullptr ? count_->number : 0;
-    const auto [all_losses, tokens] = sum_over<2>(group_, member_, tag_, {loss, count});
+    const auto [all_losses, tokens] = sum_over<2>(group_, launch, tag_, {loss, count});
     report_.loss = tokens > 0 ? all_losses / tokens : std::numeric_limits<double>::quiet_NaN();
     report_.tokens = tokens;
     if (loss_sum_ != nullptr) {
@@ -48,7 +51,6 @@ class LossReportTask final : public ReleasingTask {
   const Cell* count_;
   std::uint64_t tag_;
   Collective* group_ = nullptr;
-  std::uint32_t member_ = 0;
 };
 
 }  // namespace

@@ -4,14 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/plan/plan.h"
 #include "runtime/autograd/lent_storage.h"
 #include "runtime/autograd/split_backward.h"
-#include "runtime/comm/communicator.h"
 #include "runtime/data/batch.h"
 #include "runtime/memory/account.h"
 #include "runtime/model/build.h"
@@ -95,17 +93,9 @@ struct Rank {
 
 // For all ranks of an engine; changed between steps only, but for the gate.
 struct Switches {
-  double gradient_scale = 1;
   bool keep_gradients = false;
-  bool update = true;                                 // false: no label of the global batch counts
-  std::function<void(std::uint32_t rank)> on_update;  // StepInput::on_update
+  bool update = true;  // false: no label of the global batch counts
   mutable UpdateGate gate;
-};
-
-// The communicators of one plan, by CommId: one of the two is there.
-struct Communication {
-  std::unique_ptr<PointToPoint> point_to_point;
-  std::vector<std::unique_ptr<Collective>> collectives;  // one a group, in their order
 };
 
 }  // namespace piper

@@ -8,25 +8,27 @@ namespace {
 class ReduceScatterTask final : public ReleasingTask {
  public:
   ReduceScatterTask(const Site& site, const Cell& whole, const at::Tensor& part)
-      : ReleasingTask(site), whole_(whole), part_(part), moved_(site.moved) {
-    std::tie(group_, member_) = site.collective();
-    scatter_ = {tag_of(site.task), element_of(part), nullptr, 0, part.data_ptr()};
-  }
+      : ReleasingTask(site),
+        whole_(whole),
+        part_(part),
+        moved_(site.moved),
+        group_(site.collective()),
+        scatter_{tag_of(site.task), gradient_dtype(site.bucket(site.task.bucket).bucket->dtype),
+                 nullptr, 0, part.data_ptr()} {}
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     PIPER_CHECK(whole_.tensor.numel() == part_.numel() * group_->size(),
                 "a gradient is not as large as its parts");
     scatter_.whole = whole_.tensor.const_data_ptr();
     scatter_.count = static_cast<std::size_t>(whole_.tensor.numel());
-    moved_ = static_cast<std::int64_t>(group_->reduce_scatter(member_, scatter_));
+    moved_ = static_cast<std::int64_t>(group_->reduce_scatter(launch, scatter_));
   }
 
   const Cell& whole_;
   const at::Tensor part_;
   std::int64_t& moved_;
-  Collective* group_ = nullptr;
-  std::uint32_t member_ = 0;
+  Collective* group_;
   Scatter scatter_;
 };
 

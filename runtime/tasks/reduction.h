@@ -15,16 +15,12 @@ inline std::uint64_t tag_of(const Task& task) {
 
 // Sums a few numbers over the members, with the same bits for all.
 template <std::size_t n>
-std::array<double, n> sum_over(Collective* group, std::uint32_t member, std::uint64_t tag,
+std::array<double, n> sum_over(Collective* group, const Launch& launch, std::uint64_t tag,
                                std::array<double, n> numbers) {
   if (group != nullptr) {
-    group->all_reduce(member, {tag, Element::float64, numbers.data(), n});
+    group->all_reduce(launch, {tag, DType::float64, numbers.data(), n});
   }
   return numbers;
-}
-
-inline Element element_of(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kDouble ? Element::float64 : Element::float32;
 }
 
 }  // namespace piper

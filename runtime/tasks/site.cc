@@ -41,12 +41,9 @@ std::vector<std::int64_t> Site::shape(ValueId value, std::uint32_t microbatch) c
   return sizes;
 }
 
-std::pair<Collective*, std::uint32_t> Site::collective() const {
-  if (!valid(task.communicator)) {
-    return {nullptr, 0};
-  }
-  const GroupSeat seat = group_seat(plan.communicators[index(task.communicator)], rank.number);
-  return {communications[index(task.communicator)].collectives[seat.group].get(), seat.place};
+Collective* Site::collective() const {
+  return valid(task.communicator) ? communications[index(task.communicator)].collective.get()
+                                  : nullptr;
 }
 
 BucketState& Site::bucket(BucketId id) const {

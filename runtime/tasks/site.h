@@ -9,6 +9,7 @@
 #include "core/base/diagnostic.h"
 #include "core/config/config.h"
 #include "core/plan/plan.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/tasks/rank.h"
 #include "runtime/tasks/task.h"
 
@@ -34,9 +35,9 @@ struct Site {
   const Task& task;
   std::uint32_t coordinate;  // of the rank in the program
   Rank& rank;
-  std::vector<Cell>& cells;  // by BufferId
-  const at::Tensor& arena;   // of bytes
-  const std::vector<Communication>& communications;
+  std::vector<Cell>& cells;              // by BufferId
+  const at::Tensor& arena;               // of bytes
+  const Communications& communications;  // the rank's
   const Switches& switches;
   std::int64_t& moved;  // bytes that the task has moved in this period between ranks
 
@@ -55,8 +56,8 @@ struct Site {
   // The sizes of a value in the task's micro-batch.
   std::vector<std::int64_t> shape(ValueId value, std::uint32_t microbatch) const;
 
-  // The task's collective and the rank's place in it; null where the task has none.
-  std::pair<Collective*, std::uint32_t> collective() const;
+  // The task's; null where it has none.
+  Collective* collective() const;
 
   BucketState& bucket(BucketId id) const;
 
@@ -67,15 +68,15 @@ struct Site {
 class ReleasingTask : public TaskBody {
  public:
   explicit ReleasingTask(const Site& site);
-  void run(const StepContext& step) final {
-    launch(step);
+  void launch(const Launch& launch) final {
+    enqueue(launch);
     for (Cell* const cell : frees_) {
       cell->clear();
     }
   }
 
  protected:
-  virtual void launch(const StepContext& step) = 0;
+  virtual void enqueue(const Launch& launch) = 0;
 
  private:
   std::vector<Cell*> frees_;

@@ -12,7 +12,7 @@ class TokenCountTask final : public ReleasingTask {
  public:
   TokenCountTask(const Site& site, Cell& result)
       : ReleasingTask(site), result_(result), tag_(tag_of(site.task)) {
-    std::tie(group_, member_) = site.collective();
+    group_ = site.collective();
     for (const BufferId id : site.program.reads_of(site.task)) {
       if (site.program.buffer(id).value == site.model().labels) {
         labels_.push_back(site.cell(id));
@@ -21,20 +21,19 @@ class TokenCountTask final : public ReleasingTask {
   }
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     std::int64_t count = 0;
     for (const Cell* const cell : labels_) {
       const at::Tensor labels = cell->tensor.contiguous();
       const std::int64_t* const begin = labels.const_data_ptr<std::int64_t>();
       count += labels.numel() - std::count(begin, begin + labels.numel(), kIgnoredLabel);
     }
-    result_.number = sum_over<1>(group_, member_, tag_, {static_cast<double>(count)})[0];
+    result_.number = sum_over<1>(group_, launch, tag_, {static_cast<double>(count)})[0];
   }
 
   Cell& result_;
   std::uint64_t tag_;
   Collective* group_ = nullptr;
-  std::uint32_t member_ = 0;
   std::vector<const Cell*> labels_;
 };
 

@@ -16,23 +16,22 @@ class TransferTask : public ReleasingTask {
     cell_ = site.cell(buffers[0]);
     moved_ = &site.moved;
     link_ = site.communications[index(site.task.communicator)].point_to_point.get();
-    member_ = site.coordinate;
     shape_ = site.shape(buffer.value, site.task.microbatch);
-    dtype_ = to_torch(site.model().value(buffer.value).dtype);
+    dtype_ = site.model().value(buffer.value).dtype;
     return {};
   }
 
  protected:
   Message message(const at::Tensor& tensor) const {
-    return {self_, peer_, tensor.data_ptr(), tensor.nbytes()};
+    return {self_, peer_, dtype_, tensor.data_ptr(), static_cast<std::size_t>(tensor.numel())};
   }
 
-  std::uint32_t self_, peer_, member_ = 0;
+  std::uint32_t self_, peer_;
   Cell* cell_ = nullptr;
   PointToPoint* link_ = nullptr;
   std::int64_t* moved_ = nullptr;
   std::vector<std::int64_t> shape_;
-  at::ScalarType dtype_ = at::kFloat;
+  DType dtype_ = DType::float32;
 };
 
 class SendTask final : public TransferTask {
@@ -40,15 +39,15 @@ class SendTask final : public TransferTask {
   using TransferTask::TransferTask;
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     const at::Tensor& value = cell_->tensor;
-    if (value.sizes() != at::IntArrayRef(shape_) || value.scalar_type() != dtype_) {
+    if (value.sizes() != at::IntArrayRef(shape_) || value.scalar_type() != to_torch(dtype_)) {
       throw TaskFailure("run.shape",
                         "expected a value of sizes " + c10::str(at::IntArrayRef(shape_)) +
-                            " and type " + c10::toString(dtype_) + ", got " +
+                            " and type " + c10::toString(to_torch(dtype_)) + ", got " +
                             c10::str(value.sizes()) + " and " + c10::toString(value.scalar_type()));
     }
-    link_->send(member_, message(value.contiguous()));
+    link_->send(launch, message(value.contiguous()));
     *moved_ = static_cast<std::int64_t>(value.nbytes());
   }
 };
@@ -58,10 +57,10 @@ class RecvTask final : public TransferTask {
   RecvTask(const Site& site, Memory memory) : TransferTask(site), memory_(std::move(memory)) {}
 
  private:
-  void launch(const StepContext&) override {
+  void enqueue(const Launch& launch) override {
     cell_->tensor = memory_.take(MemoryKind::activation).view(shape_);
     cell_->in_arena = memory_.place.defined();
-    link_->recv(member_, message(cell_->tensor));
+    link_->recv(launch, message(cell_->tensor));
   }
 
   Memory memory_;

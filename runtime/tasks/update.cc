@@ -11,25 +11,21 @@ class UpdateTask final : public ReleasingTask {
       : ReleasingTask(site),
         bucket_(site.bucket(site.task.bucket)),
         norm_(norm),
-        rank_(site.rank.number),
         switches_(site.switches),
         max_norm_(site.config.training.max_norm),
         settings_(settings_of(site.config, bucket_.bucket->optimizer_group)) {}
 
  private:
-  void launch(const StepContext& step) override {
+  void enqueue(const Launch& launch) override {
     if (switches_.keep_gradients) {
       bucket_.kept.copy_(bucket_.gradient);
     }
     if (switches_.update && std::isfinite(norm_.number)) {
       switches_.gate.pass();
-      if (switches_.on_update) {
-        switches_.on_update(rank_);
-      }
       const Charge charge(MemoryKind::optimizer);
       OptimizerSettings settings = settings_;
-      settings.lr *= step.lr_factor;
-      update(settings, step.step, bucket_.master, bucket_.gradient,
+      settings.lr *= launch.lr_factor;
+      update(settings, launch.step, bucket_.master, bucket_.gradient,
              clip_scale(max_norm_, norm_.number), bucket_.optimizer);
       if (!bucket_.part.is_same(bucket_.master)) {
         bucket_.part.copy_(bucket_.master);
@@ -40,7 +36,6 @@ class UpdateTask final : public ReleasingTask {
 
   BucketState& bucket_;
   const Cell& norm_;
-  std::uint32_t rank_;
   const Switches& switches_;
   double max_norm_;
   OptimizerSettings settings_;

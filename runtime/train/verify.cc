@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "runtime/data/loader.h"
+#include "runtime/exec/create_engine.h"
 #include "runtime/train/compare.h"
 #include "runtime/train/reference.h"
+#include "runtime/train/scaled_loss.h"
 #include "runtime/train/weights.h"
 
 namespace piper {
@@ -219,11 +221,17 @@ void make_uneven(at::Tensor labels) {
 Expected<VerifyReport> verify_steps(
     const Job& job, const VerifyOptions& options,
     const std::function<Expected<Batch>(std::int64_t step)>& batch) {
-  PIPER_ASSIGN(const std::unique_ptr<Engine> engine, Engine::create(job));
+  PIPER_ASSIGN(const std::unique_ptr<Engine> engine,
+               create_engine(job, [&]() -> Expected<LiveModel> {
+                 PIPER_ASSIGN(LiveModel model, build_model(job.config, /*measure=*/false));
+                 if (options.break_scaling != 1) {
+                   scale_gradients(model, std::make_shared<const double>(options.break_scaling));
+                 }
+                 return model;
+               }));
   PIPER_ASSIGN(const std::unique_ptr<Reference> reference, Reference::create(job.config));
   PIPER_TRY(load_initial_weights(job, *engine, reference.get()));
   engine->keep_gradients(true);
-  engine->scale_gradients(options.break_scaling);
 
   Parity parity(job, *engine, *reference);
   parity.compare_initial();

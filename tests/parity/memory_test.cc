@@ -10,7 +10,9 @@
 #include <ostream>
 #include <string>
 
+#include "runtime/exec/create_engine.h"
 #include "tests/parity/harness.h"
+#include "tests/support/wrapped_task.h"
 
 namespace piper {
 namespace {
@@ -50,7 +52,9 @@ Case quick_start(const Schedule& schedule, std::uint32_t pp) {
 class Measured {
  public:
   explicit Measured(Job job) : job_(std::move(job)), batches_(testing::uneven_batches(job_)) {
-    auto engine = Engine::create(job_);
+    auto engine = create_engine(
+        job_, EngineParts{.model = [&] { return build_model(job_.config, /*measure=*/false); },
+                          .wrap = test::delays(delays_)});
     EXPECT_TRUE(engine) << to_string(engine.error());
     engine_ = std::move(*engine);
   }
@@ -58,7 +62,7 @@ class Measured {
   StepResult step(std::uint64_t delays = 0) {
     const Batch batch = batches_(++step_);
     StepInput input = testing::feed(job_.plans.train, batch, step_);
-    input.delays = delays;
+    *delays_ = delays;
     const auto done = engine_->train_step(input);
     EXPECT_TRUE(done) << to_string(done.error());
     return done ? *done : StepResult{};
@@ -89,6 +93,7 @@ class Measured {
   }
 
  private:
+  std::shared_ptr<std::uint64_t> delays_ = std::make_shared<std::uint64_t>(0);
   Job job_;
   GlobalBatch batches_;
   std::unique_ptr<Engine> engine_;

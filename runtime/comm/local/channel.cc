@@ -1,6 +1,7 @@
 #include "runtime/comm/local/channel.h"
 
 #include <cstring>
+#include <string>
 
 namespace piper {
 
@@ -24,8 +25,8 @@ void LocalChannel::transfer(bool sends, const Message& message) {
     lock.unlock();
     const Message& to = sends ? other : message;
     const Message& from = sends ? message : other;
-    if (from.bytes > 0) {
-      std::memcpy(to.data, from.data, from.bytes);
+    if (from.bytes() > 0) {
+      std::memcpy(to.data, from.data, from.bytes());
     }
     lock.lock();
     state_ = State::empty;
@@ -51,24 +52,18 @@ void LocalChannel::transfer(bool sends, const Message& message) {
 void LocalChannel::check(bool sends, const Message& message) const {
   const Message& send = sends ? message : posted_;
   const Message& recv = sends ? posted_ : message;
-  if (send.self == recv.peer && send.peer == recv.self && send.bytes == recv.bytes) {
+  const bool same_type = send.dtype == recv.dtype;
+  if (send.self == recv.peer && send.peer == recv.self && same_type && send.count == recv.count) {
     return;
   }
-  const auto text = [](const Message& end) {
+  const auto text = [&](const Message& end) {
     return "node " + std::to_string(end.self) + " (expects node " + std::to_string(end.peer) +
-           ", " + std::to_string(end.bytes) + " bytes)";
+           ", " + std::to_string(end.bytes()) + " bytes" +
+           (same_type ? "" : " of " + std::string(to_string(end.dtype))) + ')';
   };
   throw CommunicationError("rank " + std::to_string(from_) + " sends to rank " +
                            std::to_string(to_) + ", but the ends differ: send " + text(send) +
                            " met receive " + text(recv));
-}
-
-LocalPointToPoint::LocalPointToPoint(
-    Cancellation& cancellation,
-    const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members) {
-  for (const auto& [from, to] : members) {
-    channels_.push_back(std::make_unique<LocalChannel>(cancellation, from, to));
-  }
 }
 
 }  // namespace piper

@@ -5,16 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "runtime/comm/communicator.h"
 #include "runtime/device/cancellation.h"
 
 namespace piper {
 
-// One directed pair of ranks.
+// One directed pair of ranks. One thread an end.
 class LocalChannel final : public Sleeper {
  public:
   LocalChannel(Cancellation& cancellation, std::uint32_t from, std::uint32_t to);
@@ -39,21 +37,17 @@ class LocalChannel final : public Sleeper {
   std::uint64_t completed_ = 0;
 };
 
+// An end of it.
 class LocalPointToPoint final : public PointToPoint {
  public:
-  // A pair of world ranks a member.
-  LocalPointToPoint(Cancellation& cancellation,
-                    const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members);
+  explicit LocalPointToPoint(std::shared_ptr<LocalChannel> channel)
+      : channel_(std::move(channel)) {}
 
-  void send(std::uint32_t member, const Message& message) override {
-    channels_[member]->send(message);
-  }
-  void recv(std::uint32_t member, const Message& message) override {
-    channels_[member]->recv(message);
-  }
+  void send(const Launch&, const Message& message) override { channel_->send(message); }
+  void recv(const Launch&, const Message& message) override { channel_->recv(message); }
 
  private:
-  std::vector<std::unique_ptr<LocalChannel>> channels_;
+  std::shared_ptr<LocalChannel> channel_;
 };
 
 }  // namespace piper

@@ -10,7 +10,7 @@ constexpr std::size_t kLine = 16;  // slices are whole cache lines of floats
 constexpr std::size_t kBlock =
     4096;  // elements that are added up at a time: they stay in the cache
 
-using Posted = LocalCollective::Posted;
+using Posted = LocalGroup::Posted;
 
 // Calls give(sum, at, count) with the sums over the members of their elements at <= i < at + count,
 // block by block, for begin <= i < end.
@@ -51,75 +51,87 @@ void reduce_into(T* part, const std::vector<Posted>& members, std::size_t begin,
 }
 
 std::string describe(const Posted& posted, std::uint32_t rank) {
-  using Kind = LocalCollective::Kind;
+  using Kind = LocalGroup::Kind;
   const char* const verb = posted.kind == Kind::all_reduce       ? " reduces "
                            : posted.kind == Kind::reduce_scatter ? " scatters "
                                                                  : " gathers ";
-  const char* const unit = posted.kind == Kind::all_gather      ? " bytes"
-                           : posted.element == Element::float32 ? " float32 elements"
-                                                                : " float64 elements";
-  return "rank " + std::to_string(rank) + verb + std::to_string(posted.count) + unit + " of tag " +
-         std::to_string(posted.tag);
+  const std::string what =
+      posted.kind == Kind::all_gather
+          ? std::to_string(posted.count * size_of(posted.dtype)) + " bytes"
+          : std::to_string(posted.count) + ' ' + std::string(to_string(posted.dtype)) + " elements";
+  return "rank " + std::to_string(rank) + verb + what + " of tag " + std::to_string(posted.tag);
+}
+
+// Calls add(T()) with the C++ type of what is added up.
+template <typename Add>
+void with_type(DType dtype, Add add) {
+  switch (dtype) {
+    case DType::float32:
+      return add(float());
+    case DType::float64:
+      return add(double());
+    case DType::int64:
+      return add(std::int64_t());
+    case DType::bfloat16:
+    case DType::boolean:
+      throw CommunicationError("expected numbers of a type that sums are made in, got " +
+                               std::string(to_string(dtype)));
+  }
 }
 
 }  // namespace
 
-LocalCollective::LocalCollective(Cancellation& cancellation, std::vector<std::uint32_t> ranks)
+LocalGroup::LocalGroup(Cancellation& cancellation, std::vector<std::uint32_t> ranks)
     : cancellation_(cancellation), ranks_(std::move(ranks)), posted_(ranks_.size()) {
   cancellation.attach(*this);
 }
 
-void LocalCollective::wake() noexcept {
+void LocalGroup::wake() noexcept {
   { const std::lock_guard lock(mutex_); }
   changed_.notify_all();
 }
 
-std::size_t LocalCollective::all_reduce(std::uint32_t member, const Reduction& reduction) {
+std::size_t LocalGroup::all_reduce(std::uint32_t member, const Reduction& reduction) {
   if (size() == 1) {
     return 0;
   }
-  meet(member,
-       {Kind::all_reduce, reduction.tag, reduction.element, reduction.count, reduction.data});
+  meet(member, {Kind::all_reduce, reduction.tag, reduction.dtype, reduction.count, reduction.data});
   const std::size_t lines = (reduction.count + kLine - 1) / kLine;
   const std::size_t each = (lines + size() - 1) / size() * kLine;
   const std::size_t begin = std::min(member * each, reduction.count);
   const std::size_t end = std::min(begin + each, reduction.count);
-  if (reduction.element == Element::float32) {
-    reduce<float>(posted_, begin, end);
-  } else {
-    reduce<double>(posted_, begin, end);
-  }
+  with_type(reduction.dtype, [&](auto zero) { reduce<decltype(zero)>(posted_, begin, end); });
   part();
-  return 2 * (size() - 1) * (end - begin) * width(reduction.element);  // read, and written back
+  return 2 * (size() - 1) * (end - begin) * size_of(reduction.dtype);  // read, and written back
 }
 
-std::size_t LocalCollective::reduce_scatter(std::uint32_t member, const Scatter& scatter) {
-  meet(member, {Kind::reduce_scatter, scatter.tag, scatter.element, scatter.count,
+std::size_t LocalGroup::reduce_scatter(std::uint32_t member, const Scatter& scatter) {
+  meet(member, {Kind::reduce_scatter, scatter.tag, scatter.dtype, scatter.count,
                 const_cast<void*>(scatter.whole)});
   const std::size_t each = scatter.count / size();
   const std::size_t begin = member * each, end = begin + each;
-  if (scatter.element == Element::float32) {
-    reduce_into(static_cast<float*>(scatter.part), posted_, begin, end);
-  } else {
-    reduce_into(static_cast<double*>(scatter.part), posted_, begin, end);
-  }
+  with_type(scatter.dtype, [&](auto zero) {
+    reduce_into(static_cast<decltype(zero)*>(scatter.part), posted_, begin, end);
+  });
   part();
-  return (size() - 1) * each * width(scatter.element);
+  return (size() - 1) * each * size_of(scatter.dtype);
 }
 
-std::size_t LocalCollective::all_gather(std::uint32_t member, const Gather& gather) {
-  meet(member, {Kind::all_gather, gather.tag, {}, gather.bytes, const_cast<void*>(gather.part)});
+std::size_t LocalGroup::all_gather(std::uint32_t member, const Gather& gather) {
+  const std::size_t bytes = gather.count * size_of(gather.dtype);
+  meet(member,
+       {Kind::all_gather, gather.tag, gather.dtype, gather.count, const_cast<void*>(gather.part)});
   for (std::size_t m = 0; m < posted_.size(); ++m) {
-    char* const to = static_cast<char*>(gather.whole) + m * gather.bytes;
+    char* const to = static_cast<char*>(gather.whole) + m * bytes;
     if (to != posted_[m].data) {
-      std::copy_n(static_cast<const char*>(posted_[m].data), gather.bytes, to);
+      std::copy_n(static_cast<const char*>(posted_[m].data), bytes, to);
     }
   }
   part();
-  return (size() - 1) * gather.bytes;
+  return (size() - 1) * bytes;
 }
 
-void LocalCollective::meet(std::uint32_t member, const Posted& posted) {
+void LocalGroup::meet(std::uint32_t member, const Posted& posted) {
   posted_[member] = posted;
   assemble();
   if (!difference_.empty()) {
@@ -127,7 +139,7 @@ void LocalCollective::meet(std::uint32_t member, const Posted& posted) {
   }
 }
 
-void LocalCollective::assemble() {
+void LocalGroup::assemble() {
   std::unique_lock lock(mutex_);
   cancellation_.throw_if_requested();
   const std::uint64_t round = round_;
@@ -146,7 +158,7 @@ void LocalCollective::assemble() {
   }
 }
 
-void LocalCollective::part() {
+void LocalGroup::part() {
   std::unique_lock lock(mutex_);
   const std::uint64_t round = round_;
   if (++arrived_ == size()) {
@@ -159,11 +171,11 @@ void LocalCollective::part() {
   changed_.wait(lock, [&] { return round_ != round; });
 }
 
-std::string LocalCollective::compare() const {
+std::string LocalGroup::compare() const {
   const Posted& first = posted_.front();
   for (std::size_t m = 1; m < posted_.size(); ++m) {
     const Posted& other = posted_[m];
-    if (other.kind != first.kind || other.tag != first.tag || other.element != first.element ||
+    if (other.kind != first.kind || other.tag != first.tag || other.dtype != first.dtype ||
         other.count != first.count) {
       return "members of a collective differ: " + describe(first, ranks_.front()) + ", but " +
              describe(other, ranks_[m]);

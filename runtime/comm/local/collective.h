@@ -5,8 +5,10 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/comm/communicator.h"
@@ -14,15 +16,16 @@
 
 namespace piper {
 
-class LocalCollective final : public Collective, public Sleeper {
+class LocalGroup final : public Sleeper {
  public:
-  // `ranks`: world ranks of the members.
-  LocalCollective(Cancellation& cancellation, std::vector<std::uint32_t> ranks);
+  // `ranks`: of the members.
+  LocalGroup(Cancellation& cancellation, std::vector<std::uint32_t> ranks);
 
-  std::uint32_t size() const override { return static_cast<std::uint32_t>(ranks_.size()); }
-  std::size_t all_reduce(std::uint32_t member, const Reduction& reduction) override;
-  std::size_t reduce_scatter(std::uint32_t member, const Scatter& scatter) override;
-  std::size_t all_gather(std::uint32_t member, const Gather& gather) override;
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
+  // As Collective's. One thread a member.
+  std::size_t all_reduce(std::uint32_t member, const Reduction& reduction);
+  std::size_t reduce_scatter(std::uint32_t member, const Scatter& scatter);
+  std::size_t all_gather(std::uint32_t member, const Gather& gather);
   void wake() noexcept override;
 
   // What a member has come with.
@@ -30,9 +33,9 @@ class LocalCollective final : public Collective, public Sleeper {
   struct Posted {
     Kind kind = Kind::all_reduce;
     std::uint64_t tag = 0;
-    Element element = Element::float32;  // not of a gather
-    std::size_t count = 0;               // elements, or bytes to gather
-    void* data = nullptr;                // that the others read; all_reduce: and write
+    DType dtype = DType::float32;
+    std::size_t count = 0;  // elements
+    void* data = nullptr;   // that the others read; all_reduce: and write
   };
 
  private:
@@ -52,6 +55,28 @@ class LocalCollective final : public Collective, public Sleeper {
   std::uint32_t arrived_ = 0;
   std::uint64_t round_ = 0;
   std::string difference_;  // between members; "" = none
+};
+
+// One member.
+class LocalCollective final : public Collective {
+ public:
+  LocalCollective(std::shared_ptr<LocalGroup> group, std::uint32_t member)
+      : group_(std::move(group)), member_(member) {}
+
+  std::uint32_t size() const override { return group_->size(); }
+  std::size_t all_reduce(const Launch&, const Reduction& reduction) override {
+    return group_->all_reduce(member_, reduction);
+  }
+  std::size_t reduce_scatter(const Launch&, const Scatter& scatter) override {
+    return group_->reduce_scatter(member_, scatter);
+  }
+  std::size_t all_gather(const Launch&, const Gather& gather) override {
+    return group_->all_gather(member_, gather);
+  }
+
+ private:
+  std::shared_ptr<LocalGroup> group_;
+  std::uint32_t member_;
 };
 
 }  // namespace piper

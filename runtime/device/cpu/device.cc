@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "runtime/device/cpu/event.h"
-#include "runtime/device/cpu/stream.h"
 
 namespace piper {
 namespace {

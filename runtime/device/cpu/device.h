@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/device/cancellation.h"
+#include "runtime/device/cpu/stream.h"
 #include "runtime/device/device.h"
 
 namespace piper {
@@ -17,6 +18,8 @@ class CpuDevice final : public Device {
   // sleep.
   CpuDevice(Cancellation& cancellation, std::size_t threads);
 
+  DeviceId id() const override { return {}; }
+  std::uint64_t now() const override { return CpuStream::now(); }
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<DeviceStream> make_stream(const std::string& name,
                                             std::function<void()> on_start) override;

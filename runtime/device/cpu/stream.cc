@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <chrono>
+
 namespace piper {
 
 CpuStream::CpuStream(const std::string& name, std::function<void()> on_start)
@@ -29,6 +31,12 @@ void CpuStream::enqueue(std::function<void()> job) {
     queue_->jobs.push_back(std::move(job));
   }
   queue_->changed.notify_one();
+}
+
+std::uint64_t CpuStream::now() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
 }
 
 void CpuStream::abandon() {

@@ -20,7 +20,13 @@ class CpuStream final : public DeviceStream {
   ~CpuStream() override;
 
   void enqueue(std::function<void()> job) override;
+  void stamp(std::uint64_t& time) override { time = now(); }
+  void count(std::atomic<std::uint64_t>& counter) override {
+    counter.fetch_add(1, std::memory_order_relaxed);
+  }
   void abandon() override;
+
+  static std::uint64_t now();  // of the steady clock
 
  private:
   // Shared with the thread, so that an abandoned one finds it.

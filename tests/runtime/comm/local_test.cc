@@ -35,9 +35,9 @@ std::vector<std::string> on_threads(std::uint32_t n,
   return errors;
 }
 
-TEST(LocalPointToPoint, DeliversEveryMessageInOrderWhoeverComesFirst) {
+TEST(LocalChannel, DeliversEveryMessageInOrderWhoeverComesFirst) {
   Cancellation cancellation;
-  LocalPointToPoint link(cancellation, {{0, 2}, {1, 3}});
+  LocalChannel links[] = {{cancellation, 0, 2}, {cancellation, 1, 3}};
   constexpr std::uint32_t kMessages = 500;
   std::vector<std::vector<int>> received(2);
 
@@ -49,10 +49,10 @@ TEST(LocalPointToPoint, DeliversEveryMessageInOrderWhoeverComesFirst) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
       }
       if (thread % 2 == 0) {
-        link.send(member, {2 * i, 2 * i + 1, &value, sizeof value});
+        links[member].send({2 * i, 2 * i + 1, DType::bfloat16, &value, sizeof value / 2});
         value = -1;  // the bytes have arrived, so this is not seen
       } else {
-        link.recv(member, {2 * i + 1, 2 * i, &value, sizeof value});
+        links[member].recv({2 * i + 1, 2 * i, DType::bfloat16, &value, sizeof value / 2});
         received[member].push_back(value);
       }
     }
@@ -65,17 +65,17 @@ TEST(LocalPointToPoint, DeliversEveryMessageInOrderWhoeverComesFirst) {
   }
 }
 
-TEST(LocalPointToPoint, RefusesASendThatMeetsAnotherReceiveAndNamesBoth) {
+TEST(LocalChannel, RefusesASendThatMeetsAnotherReceiveAndNamesBoth) {
   Cancellation cancellation;
-  LocalPointToPoint link(cancellation, {{0, 1}});
+  LocalChannel link(cancellation, 0, 1);
   double data = 0;
 
   const std::vector<std::string> errors = on_threads(2, [&](std::uint32_t thread) {
     try {
       if (thread == 0) {
-        link.send(0, {10, 11, &data, 8});
+        link.send({10, 11, DType::float64, &data, 1});
       } else {
-        link.recv(0, {13, 12, &data, 8});
+        link.recv({13, 12, DType::float64, &data, 1});
       }
     } catch (const CommunicationError&) {
       cancellation.request();
@@ -92,39 +92,39 @@ TEST(LocalPointToPoint, RefusesASendThatMeetsAnotherReceiveAndNamesBoth) {
       << errors[1];
 }
 
-TEST(LocalPointToPoint, RefusesEndsOfDifferentSizes) {
+TEST(LocalChannel, RefusesEndsOfDifferentSizes) {
   Cancellation cancellation;
-  LocalPointToPoint link(cancellation, {{0, 1}});
+  LocalChannel link(cancellation, 0, 1);
   double data[2] = {};
-  auto send = std::async(std::launch::async, [&] { link.send(0, {1, 2, data, 16}); });
+  auto send = std::async(std::launch::async, [&] { link.send({1, 2, DType::float64, data, 2}); });
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
 
-  EXPECT_THROW(link.recv(0, {2, 1, data, 8}), CommunicationError);
+  EXPECT_THROW(link.recv({2, 1, DType::float64, data, 1}), CommunicationError);
   cancellation.request();
 
   EXPECT_THROW(send.get(), Cancelled);
 }
 
-TEST(LocalPointToPoint, EndsAWaitingEndWhenTheRunIsCancelled) {
+TEST(LocalChannel, EndsAWaitingEndWhenTheRunIsCancelled) {
   Cancellation cancellation;
-  LocalPointToPoint link(cancellation, {{0, 1}});
+  LocalChannel link(cancellation, 0, 1);
   double data = 0;
-  auto recv = std::async(std::launch::async, [&] { link.recv(0, {2, 1, &data, 8}); });
+  auto recv = std::async(std::launch::async, [&] { link.recv({2, 1, DType::float64, &data, 1}); });
 
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   cancellation.request();
 
   EXPECT_THROW(recv.get(), Cancelled);
-  EXPECT_THROW(link.send(0, {1, 2, &data, 8}), Cancelled);
+  EXPECT_THROW(link.send({1, 2, DType::float64, &data, 1}), Cancelled);
 }
 
-TEST(LocalCollective, SumsInTheOrderOfTheMembersWithTheSameBitsForAll) {
+TEST(LocalGroup, SumsInTheOrderOfTheMembersWithTheSameBitsForAll) {
   for (const std::uint32_t members : {2u, 3u, 4u}) {
     for (const std::size_t count : {1u, 15u, 16u, 17u, 1000u, 40001u}) {
       Cancellation cancellation;
       std::vector<std::uint32_t> ranks(members);
       std::iota(ranks.begin(), ranks.end(), 0);
-      LocalCollective group(cancellation, ranks);
+      LocalGroup group(cancellation, ranks);
       std::vector<std::vector<float>> data(members, std::vector<float>(count));
       std::vector<float> expected(count);
       for (std::size_t i = 0; i < count; ++i) {
@@ -135,7 +135,7 @@ TEST(LocalCollective, SumsInTheOrderOfTheMembersWithTheSameBitsForAll) {
       }
 
       const std::vector<std::string> errors = on_threads(members, [&](std::uint32_t m) {
-        group.all_reduce(m, {7, Element::float32, data[m].data(), count});
+        group.all_reduce(m, {7, DType::float32, data[m].data(), count});
       });
 
       for (std::uint32_t m = 0; m < members; ++m) {
@@ -146,13 +146,13 @@ TEST(LocalCollective, SumsInTheOrderOfTheMembersWithTheSameBitsForAll) {
   }
 }
 
-TEST(LocalCollective, AddsToEachMembersPartTheSumInTheOrderOfTheMembers) {
+TEST(LocalGroup, AddsToEachMembersPartTheSumInTheOrderOfTheMembers) {
   for (const std::uint32_t members : {1u, 2u, 3u, 4u}) {
     for (const std::size_t part : {0u, 1u, 17u, 10001u}) {
       Cancellation cancellation;
       std::vector<std::uint32_t> ranks(members);
       std::iota(ranks.begin(), ranks.end(), 0);
-      LocalCollective group(cancellation, ranks);
+      LocalGroup group(cancellation, ranks);
       const std::size_t count = part * members;
       std::vector<std::vector<float>> data(members, std::vector<float>(count));
       std::vector<std::vector<float>> parts(members, std::vector<float>(part, 0.5F));
@@ -169,7 +169,7 @@ TEST(LocalCollective, AddsToEachMembersPartTheSumInTheOrderOfTheMembers) {
 
       const std::vector<std::string> errors = on_threads(members, [&](std::uint32_t m) {
         moved[m] =
-            group.reduce_scatter(m, {7, Element::float32, data[m].data(), count, parts[m].data()});
+            group.reduce_scatter(m, {7, DType::float32, data[m].data(), count, parts[m].data()});
       });
 
       for (std::uint32_t m = 0; m < members; ++m) {
@@ -183,10 +183,10 @@ TEST(LocalCollective, AddsToEachMembersPartTheSumInTheOrderOfTheMembers) {
   }
 }
 
-TEST(LocalCollective, GivesEveryMemberAllPartsWhereverItsOwnLies) {
+TEST(LocalGroup, GivesEveryMemberAllPartsWhereverItsOwnLies) {
   for (const bool in_place : {false, true}) {
     Cancellation cancellation;
-    LocalCollective group(cancellation, {5, 6, 7});
+    LocalGroup group(cancellation, {5, 6, 7});
     std::vector<std::string> parts = {"abc", "def", "ghi"};
     std::vector<std::string> wholes(3, std::string(9, '.'));
     for (std::uint32_t m = 0; in_place && m < 3; ++m) {
@@ -196,7 +196,7 @@ TEST(LocalCollective, GivesEveryMemberAllPartsWhereverItsOwnLies) {
 
     on_threads(3, [&](std::uint32_t m) {
       const char* const part = in_place ? wholes[m].data() + 3 * m : parts[m].data();
-      moved[m] = group.all_gather(m, {1, part, 3, wholes[m].data()});
+      moved[m] = group.all_gather(m, {1, DType::boolean, part, 3, wholes[m].data()});
     });
 
     EXPECT_EQ(wholes, std::vector<std::string>(3, "abcdefghi"));
@@ -204,16 +204,16 @@ TEST(LocalCollective, GivesEveryMemberAllPartsWhereverItsOwnLies) {
   }
 }
 
-TEST(LocalCollective, RefusesMembersThatDoDifferentThings) {
+TEST(LocalGroup, RefusesMembersThatDoDifferentThings) {
   Cancellation cancellation;
-  LocalCollective group(cancellation, {4, 6});
+  LocalGroup group(cancellation, {4, 6});
   float data[2][8] = {}, part[8] = {};
 
   const std::vector<std::string> errors = on_threads(2, [&](std::uint32_t member) {
     if (member == 0) {
-      group.reduce_scatter(0, {3, Element::float32, data[0], 8, part});
+      group.reduce_scatter(0, {3, DType::float32, data[0], 8, part});
     } else {
-      group.all_gather(1, {3, part, 16, data[1]});
+      group.all_gather(1, {3, DType::float32, part, 4, data[1]});
     }
   });
 
@@ -225,21 +225,21 @@ TEST(LocalCollective, RefusesMembersThatDoDifferentThings) {
 }
 
 // The three operations in turn on one communicator, with members that dawdle.
-TEST(LocalCollective, ScattersAndGathersAgainAndAgainWithoutMixingRounds) {
+TEST(LocalGroup, ScattersAndGathersAgainAndAgainWithoutMixingRounds) {
   Cancellation cancellation;
-  LocalCollective group(cancellation, {0, 1, 2});
+  LocalGroup group(cancellation, {0, 1, 2});
   std::vector<int> wrong(3, 0);
 
   on_threads(3, [&](std::uint32_t member) {
     for (int round = 0; round < 1000; ++round) {
       const auto tag = static_cast<std::uint64_t>(round);
       double whole[3] = {round + 0.0, round + 1.0, round + 2.0}, part = 1, sum = member;
-      group.reduce_scatter(member, {tag, Element::float64, whole, 3, &part});
+      group.reduce_scatter(member, {tag, DType::float64, whole, 3, &part});
       wrong[member] += part != 1 + 3 * (round + member) ? 1 : 0;
       double all[3];
-      group.all_gather(member, {tag, &part, sizeof part, all});
+      group.all_gather(member, {tag, DType::float64, &part, 1, all});
       wrong[member] += all[0] != 1 + 3 * round || all[2] != 7 + 3 * round ? 1 : 0;
-      group.all_reduce(member, {tag, Element::float64, &sum, 1});
+      group.all_reduce(member, {tag, DType::float64, &sum, 1});
       wrong[member] += sum != 3 ? 1 : 0;
     }
   });
@@ -247,15 +247,15 @@ TEST(LocalCollective, ScattersAndGathersAgainAndAgainWithoutMixingRounds) {
   EXPECT_EQ(wrong, std::vector<int>(3, 0));
 }
 
-TEST(LocalCollective, ReducesAgainAndAgainWithoutMixingRounds) {
+TEST(LocalGroup, ReducesAgainAndAgainWithoutMixingRounds) {
   Cancellation cancellation;
-  LocalCollective group(cancellation, {0, 1, 2});
+  LocalGroup group(cancellation, {0, 1, 2});
   std::vector<std::vector<double>> sums(3);
 
   on_threads(3, [&](std::uint32_t member) {
     for (int round = 0; round < 2000; ++round) {
       double value = round * 10 + member;
-      group.all_reduce(member, {static_cast<std::uint64_t>(round), Element::float64, &value, 1});
+      group.all_reduce(member, {static_cast<std::uint64_t>(round), DType::float64, &value, 1});
       sums[member].push_back(value);
     }
   });
@@ -268,13 +268,13 @@ TEST(LocalCollective, ReducesAgainAndAgainWithoutMixingRounds) {
   }
 }
 
-TEST(LocalCollective, RefusesMembersThatReduceDifferentThingsAndNamesThem) {
+TEST(LocalGroup, RefusesMembersThatReduceDifferentThingsAndNamesThem) {
   Cancellation cancellation;
-  LocalCollective group(cancellation, {4, 6});
+  LocalGroup group(cancellation, {4, 6});
   float data[2][8] = {};
 
   const std::vector<std::string> errors = on_threads(2, [&](std::uint32_t member) {
-    group.all_reduce(member, {member == 0 ? 3u : 5u, Element::float32, data[member], 8});
+    group.all_reduce(member, {member == 0 ? 3u : 5u, DType::float32, data[member], 8});
   });
 
   const std::string expected =
@@ -284,9 +284,9 @@ TEST(LocalCollective, RefusesMembersThatReduceDifferentThingsAndNamesThem) {
   EXPECT_EQ(errors[1], expected);
 }
 
-TEST(LocalCollective, EndsMembersThatWaitWhenTheRunIsCancelled) {
+TEST(LocalGroup, EndsMembersThatWaitWhenTheRunIsCancelled) {
   Cancellation cancellation;
-  LocalCollective group(cancellation, {0, 1, 2});
+  LocalGroup group(cancellation, {0, 1, 2});
   double data[2] = {1, 2};
 
   std::thread canceller([&] {
@@ -294,7 +294,7 @@ TEST(LocalCollective, EndsMembersThatWaitWhenTheRunIsCancelled) {
     cancellation.request();
   });
   const std::vector<std::string> errors = on_threads(2, [&](std::uint32_t member) {
-    group.all_reduce(member, {1, Element::float64, &data[member], 1});
+    group.all_reduce(member, {1, DType::float64, &data[member], 1});
   });
   canceller.join();
 
@@ -304,10 +304,10 @@ TEST(LocalCollective, EndsMembersThatWaitWhenTheRunIsCancelled) {
 
 // Members come at random times while a cancellation strikes: every round is whole or ended for all
 // that had not passed it, and nothing hangs.
-TEST(LocalCollective, LeavesNoRoundHalfDoneWhenCancelled) {
+TEST(LocalGroup, LeavesNoRoundHalfDoneWhenCancelled) {
   for (int trial = 0; trial < 50; ++trial) {
     Cancellation cancellation;
-    LocalCollective group(cancellation, {0, 1, 2});
+    LocalGroup group(cancellation, {0, 1, 2});
     std::vector<std::vector<double>> seen(3);
 
     std::thread canceller([&] {
@@ -317,7 +317,7 @@ TEST(LocalCollective, LeavesNoRoundHalfDoneWhenCancelled) {
     on_threads(3, [&](std::uint32_t member) {
       for (;;) {
         double value = 1;
-        group.all_reduce(member, {1, Element::float64, &value, 1});
+        group.all_reduce(member, {1, DType::float64, &value, 1});
         seen[member].push_back(value);
       }
     });

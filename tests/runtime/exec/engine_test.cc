@@ -116,7 +116,7 @@ TEST(Engine, ScalesLocalGradientsWhereATestAsksForIt) {
   Running run({2, 2, 3});
   const OneDevice one = test::one_device(run.model, run.start, run.batch);
   run.engine->keep_gradients(true);
-  run.engine->scale_gradients(3);
+  *run.gradient_scale = 3;
 
   ASSERT_TRUE(run.train());
 
@@ -209,10 +209,14 @@ double Sum::gradient(std::uint32_t dp, const std::vector<double>& parts,
   auto plans = plan(job.config, job.model, {proposal});
   EXPECT_TRUE(plans) << to_string(plans.error());
   job.plans = *plans;
-  auto engine = create_engine(job, []() -> Expected<LiveModel> { return model(); });
+  const auto scale = std::make_shared<double>(static_cast<double>(rows));
+  auto engine = create_engine(job, [&]() -> Expected<LiveModel> {
+    LiveModel live = model();
+    scale_gradients(live, scale);  // undoes the mean over labels
+    return live;
+  });
   EXPECT_TRUE(engine) << to_string(engine.error());
   (*engine)->keep_gradients(true);
-  (*engine)->scale_gradients(static_cast<double>(rows));  // undoes the mean over labels
   const Batch batch{{ValueId{0}, at::tensor(parts, at::kDouble).to(at::kBFloat16)},
                     {ValueId{1}, at::zeros({rows}, at::kLong)}};
   const auto result = (*engine)->train_step(test::feed(job.plans.train, batch));
@@ -259,10 +263,10 @@ TEST(Engine, MakesNoUpdateFromGradientsThatAreNotFinite) {
     ASSERT_TRUE(run.train(1));
     const std::vector<at::Tensor> before = run.parameters();
 
-    run.engine->scale_gradients(poison);
+    *run.gradient_scale = poison;
     const Expected<StepResult> bad = run.train(2);
     const std::vector<at::Tensor> after = run.parameters();
-    run.engine->scale_gradients(1);
+    *run.gradient_scale = 1;
     const Expected<StepResult> good = run.train(2);
 
     ASSERT_TRUE(bad);
@@ -317,20 +321,28 @@ TEST(Engine, IsWholeAfterAFailureBeforeTheFirstUpdate) {
 
 TEST(Engine, IsNotWholeOnceAnUpdateHadBegun) {
   for (const bool throws : {true, false}) {
-    Running run({2, 2, 3});
-    ASSERT_TRUE(run.train(1));
     std::atomic<int> updates{0};
-    StepInput input = test::feed(run.job.plans.train, run.batch, 2);
-    input.on_update = [&](std::uint32_t) {
-      if (++updates == 2) {
-        run.engine->cancel("interrupted");
-        if (throws) {
-          throw std::runtime_error("boom");
-        }
+    std::function<void()> on_second;
+    const test::Wrap wrap = [&](std::uint32_t, const Task& task, std::unique_ptr<TaskBody> body) {
+      if (task.op != Op::update) {
+        return body;
+      }
+      const auto count = [&](const Launch&) { ++updates == 2 ? on_second() : void(); };
+      return std::unique_ptr<TaskBody>(
+          std::make_unique<test::WrappedTask>(std::move(body), test::WrappedTask::Hook{}, count));
+    };
+    on_second = [] {};
+    Running run({2, 2, 3}, {}, {}, wrap);
+    ASSERT_TRUE(run.train(1));
+    updates = 0;
+    on_second = [&] {
+      run.engine->cancel("interrupted");
+      if (throws) {
+        throw std::runtime_error("boom");
       }
     };
 
-    const Expected<StepResult> failed = run.engine->train_step(input);
+    const Expected<StepResult> failed = run.train(2);
 
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error()[0].code, "run.cancelled");

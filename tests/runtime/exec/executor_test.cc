@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -23,11 +25,11 @@ using test::PlanBuilder;
 using test::ProgramBuilder;
 using test::TaskRef;
 
-using Action = std::function<void(const StepContext&)>;
+using Action = std::function<void(const Launch&)>;
 
 struct ActionTask final : TaskBody {
   explicit ActionTask(Action a) : action(std::move(a)) {}
-  void run(const StepContext& step) override { action(step); }
+  void launch(const Launch& launch) override { action(launch); }
   Action action;
 };
 
@@ -37,6 +39,7 @@ struct RecordingDevice final : Device {
     RecordingEvent(std::vector<std::string>& l, std::size_t n) : log(l), number(n) {}
     void record(std::uint64_t generation) override { write("record ", generation); }
     void wait(std::uint64_t generation) override { write("wait ", generation); }
+    void synchronise(std::uint64_t) override {}
     void write(const char* what, std::uint64_t generation) {
       log.push_back(what + std::to_string(number) + '@' + std::to_string(generation));
     }
@@ -46,8 +49,12 @@ struct RecordingDevice final : Device {
   // Runs jobs at once, on the caller's thread.
   struct Inline final : DeviceStream {
     void enqueue(std::function<void()> job) override { job(); }
+    void stamp(std::uint64_t& time) override { time = 0; }
+    void count(std::atomic<std::uint64_t>& counter) override { ++counter; }
     void abandon() override {}
   };
+  DeviceId id() const override { return {7, 3}; }
+  std::uint64_t now() const override { return 0; }
   std::unique_ptr<Event> make_event() override {
     return std::make_unique<RecordingEvent>(log, events++);
   }
@@ -63,9 +70,11 @@ struct Harness {
   Harness(const Plan& p,
           const std::function<Action(std::uint32_t rank, std::uint32_t task)>& action,
           Device* other = nullptr)
-      : plans{p, {}}, device(cancellation, count_workers(plans)) {
+      : plans{p, {}}, device(cancellation, 2) {
     Device& used = other != nullptr ? *other : device;
-    workers = std::make_unique<Workers>(plans, used, [](std::uint32_t) {});
+    std::vector<std::uint32_t> ranks(p.world);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    workers = std::make_unique<Workers>(plans, ranks, used, [](std::size_t) {});
     std::vector<Bodies> bodies(p.world);
     for (std::uint32_t rank = 0; rank < p.world; ++rank) {
       const Program& program = p.programs[p.seat(rank).program];
@@ -73,8 +82,8 @@ struct Harness {
         bodies[rank].push_back(std::make_unique<ActionTask>(action(rank, t)));
       }
     }
-    executor = std::make_unique<Executor>(plans.train, model, std::move(bodies), used, *workers,
-                                          cancellation, outcome);
+    executor = std::make_unique<Executor>(plans.train, model, ranks, std::move(bodies), used,
+                                          *workers, cancellation, outcome);
   }
   ~Harness() { workers.reset(); }
 
@@ -92,7 +101,7 @@ struct Harness {
   std::int64_t step = 0;
 };
 
-const Action kNothing = [](const StepContext&) {};
+const Action kNothing = [](const Launch&) {};
 
 TEST(Executor, WaitsLaunchesAndRecordsInTheOrderOfThePlanWithTheGenerationOfThePeriod) {
   PlanBuilder builder(1, 1);
@@ -107,8 +116,7 @@ TEST(Executor, WaitsLaunchesAndRecordsInTheOrderOfThePlanWithTheGenerationOfTheP
   Harness harness(
       builder.build(),
       [&](std::uint32_t, std::uint32_t task) {
-        return
-            [&, task](const StepContext&) { device.log.push_back("run " + std::to_string(task)); };
+        return [&, task](const Launch&) { device.log.push_back("run " + std::to_string(task)); };
       },
       &device);
 
@@ -126,16 +134,16 @@ TEST(Executor, GivesTasksTheStepAndTheLearningRateFactor) {
   PlanBuilder builder(1, 1);
   ProgramBuilder& p = builder.program({0});
   p.task(p.stream("compute", Stream::Kind::compute), {.op = Op::update});
-  StepContext seen;
+  std::optional<Launch> seen;
   Harness harness(builder.build(), [&](std::uint32_t, std::uint32_t) {
-    return [&](const StepContext& step) { seen = step; };
+    return [&](const Launch& launch) { seen.emplace(launch); };
   });
 
   ASSERT_TRUE(harness.executor->run(42, 0.25, milliseconds(1000)));
 
-  EXPECT_EQ(seen.generation, 1u);
-  EXPECT_EQ(seen.step, 42);
-  EXPECT_EQ(seen.lr_factor, 0.25);
+  EXPECT_EQ(seen->generation, 1u);
+  EXPECT_EQ(seen->step, 42);
+  EXPECT_EQ(seen->lr_factor, 0.25);
 }
 
 TEST(Executor, CountsComputeTimeWithoutWaitsOrCommunication) {
@@ -147,7 +155,7 @@ TEST(Executor, CountsComputeTimeWithoutWaitsOrCommunication) {
   p.task(compute, {.op = Op::loss_report});
   Harness harness(builder.build(), [&](std::uint32_t, std::uint32_t task) {
     const milliseconds time(task == 0 ? 20 : 300);
-    return [time](const StepContext&) { std::this_thread::sleep_for(time); };
+    return [time](const Launch&) { std::this_thread::sleep_for(time); };
   });
 
   // Task 0 is the forward: tasks are numbered stream by stream.
@@ -186,18 +194,18 @@ TEST(Executor, KeepsTheOrderOfThePlanUnderRandomDelays) {
   const Plan plan = builder.build();
 
   Cancellation* cancellation = nullptr;
-  std::unique_ptr<LocalPointToPoint> link;
-  int produced = 0, outgoing = 0, incoming = 0;
-  std::vector<int> seen;
+  std::unique_ptr<LocalChannel> link;
+  std::int64_t produced = 0, outgoing = 0, incoming = 0;
+  std::vector<std::int64_t> seen;
   Harness harness(plan, [&](std::uint32_t rank, std::uint32_t t) -> Action {
     const Task& task = plan.programs[rank].tasks[t];
     auto random = std::make_shared<std::minstd_rand>(1000 * rank + t);
-    return [&, task, rank, random](const StepContext&) {
+    return [&, task, rank, random](const Launch&) {
       std::this_thread::sleep_for(std::chrono::microseconds((*random)() % 200));
       if (task.op == Op::send) {
-        link->send(0, {index(task.node), index(task.peer), &outgoing, sizeof(int)});
+        link->send({index(task.node), index(task.peer), DType::int64, &outgoing, 1});
       } else if (task.op == Op::recv) {
-        link->recv(0, {index(task.node), index(task.peer), &incoming, sizeof(int)});
+        link->recv({index(task.node), index(task.peer), DType::int64, &incoming, 1});
       } else if (rank == 0) {
         outgoing = produced++;
       } else {
@@ -206,8 +214,7 @@ TEST(Executor, KeepsTheOrderOfThePlanUnderRandomDelays) {
     };
   });
   cancellation = &harness.cancellation;
-  link = std::make_unique<LocalPointToPoint>(
-      *cancellation, std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 1}});
+  link = std::make_unique<LocalChannel>(*cancellation, 0, 1);
 
   constexpr int kPeriods = 20;
   for (int period = 0; period < kPeriods; ++period) {
@@ -241,23 +248,23 @@ Plan two_ranks_that_meet() {
 
 TEST(Executor, EndsAllRanksWithTheMessageOfTheOneThatThrew) {
   const Plan plan = two_ranks_that_meet();
-  std::unique_ptr<LocalCollective> group;
+  std::unique_ptr<LocalGroup> group;
   Harness harness(plan, [&](std::uint32_t rank, std::uint32_t t) -> Action {
     const Op op = plan.programs[rank].tasks[t].op;
     if (op == Op::backward && rank == 1) {
-      return [](const StepContext&) {
+      return [](const Launch&) {
         throw std::runtime_error("the matrix is singular\nframe #0: somewhere");
       };
     }
     if (op == Op::all_reduce) {
-      return [&, rank](const StepContext&) {
+      return [&, rank](const Launch&) {
         float value = 0;
-        group->all_reduce(rank, {0, Element::float32, &value, 1});
+        group->all_reduce(rank, {0, DType::float32, &value, 1});
       };
     }
     return kNothing;
   });
-  group = std::make_unique<LocalCollective>(harness.cancellation, std::vector<std::uint32_t>{0, 1});
+  group = std::make_unique<LocalGroup>(harness.cancellation, std::vector<std::uint32_t>{0, 1});
 
   const auto start = std::chrono::steady_clock::now();
   const Status status = harness.run();
@@ -277,7 +284,7 @@ TEST(Executor, KeepsTheCodeOfATaskFailure) {
   ProgramBuilder& p = builder.program({0});
   p.task(p.stream("scalar"), {.op = Op::token_count});
   Harness harness(builder.build(), [&](std::uint32_t, std::uint32_t) {
-    return [](const StepContext&) { throw TaskFailure("run.batch", "nothing to count"); };
+    return [](const Launch&) { throw TaskFailure("run.batch", "nothing to count"); };
   });
 
   const Status status = harness.run();
@@ -289,17 +296,17 @@ TEST(Executor, KeepsTheCodeOfATaskFailure) {
 
 TEST(Executor, EndsSoonWhenCancelledFromAnotherThread) {
   const Plan plan = two_ranks_that_meet();
-  std::unique_ptr<LocalCollective> group;
+  std::unique_ptr<LocalGroup> group;
   Harness harness(plan, [&](std::uint32_t rank, std::uint32_t t) -> Action {
     if (plan.programs[rank].tasks[t].op == Op::all_reduce && rank == 0) {
-      return [&](const StepContext&) {
+      return [&](const Launch&) {
         float value = 0;
-        group->all_reduce(0, {0, Element::float32, &value, 1});  // rank 1 never comes
+        group->all_reduce(0, {0, DType::float32, &value, 1});  // rank 1 never comes
       };
     }
     return kNothing;
   });
-  group = std::make_unique<LocalCollective>(harness.cancellation, std::vector<std::uint32_t>{0, 1});
+  group = std::make_unique<LocalGroup>(harness.cancellation, std::vector<std::uint32_t>{0, 1});
 
   std::thread canceller([&] {
     std::this_thread::sleep_for(milliseconds(20));
@@ -314,17 +321,17 @@ TEST(Executor, EndsSoonWhenCancelledFromAnotherThread) {
 
 TEST(Executor, EndsAPlanThatIsStuckWithABoardOfWhoWaitsForWhat) {
   const Plan plan = two_ranks_that_meet();
-  std::unique_ptr<LocalCollective> group;
+  std::unique_ptr<LocalGroup> group;
   Harness harness(plan, [&](std::uint32_t rank, std::uint32_t t) -> Action {
     if (plan.programs[rank].tasks[t].op == Op::all_reduce && rank == 0) {
-      return [&](const StepContext&) {
+      return [&](const Launch&) {
         float value = 0;
-        group->all_reduce(0, {0, Element::float32, &value, 1});  // rank 1 never comes
+        group->all_reduce(0, {0, DType::float32, &value, 1});  // rank 1 never comes
       };
     }
     return kNothing;
   });
-  group = std::make_unique<LocalCollective>(harness.cancellation, std::vector<std::uint32_t>{0, 1});
+  group = std::make_unique<LocalGroup>(harness.cancellation, std::vector<std::uint32_t>{0, 1});
 
   const Status status = harness.run(milliseconds(200));
 
@@ -348,7 +355,7 @@ TEST(Executor, IsNotStuckWhileTasksFinishElsewhere) {
   p.task(host, {.op = Op::input});
   Harness harness(builder.build(), [&](std::uint32_t, std::uint32_t task) -> Action {
     const milliseconds time(task < 20 ? 30 : 600);
-    return [time](const StepContext&) { std::this_thread::sleep_for(time); };
+    return [time](const Launch&) { std::this_thread::sleep_for(time); };
   });
 
   EXPECT_TRUE(harness.run(milliseconds(300)));
@@ -362,7 +369,7 @@ TEST(Executor, GivesUpOnATaskThatNeverReturns) {
   const auto hold = std::make_shared<std::mutex>();
   hold->lock();
   auto* const harness = new Harness(builder.build(), [&](std::uint32_t, std::uint32_t) {
-    return [hold](const StepContext&) { const std::lock_guard lock(*hold); };
+    return [hold](const Launch&) { const std::lock_guard lock(*hold); };
   });
 
   const Status status = harness->run(milliseconds(100));

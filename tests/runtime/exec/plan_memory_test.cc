@@ -9,14 +9,14 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <span>
 #include <thread>
 #include <vector>
 
 #include "core/plan/groups.h"
-#include "runtime/comm/local/channel.h"
-#include "runtime/comm/local/collective.h"
+#include "runtime/comm/local/connect.h"
 #include "runtime/device/cpu/device.h"
 #include "runtime/exec/executor.h"
 #include "tests/support/sharded_toy.h"
@@ -28,29 +28,6 @@ namespace {
 constexpr std::size_t kWords = kArenaAlignment / sizeof(double);
 using Words = std::array<double, kWords>;
 constexpr double kFreed = -1;
-
-struct Communicators {
-  Communicators(const Plan& plan, Cancellation& cancellation) {
-    for (const Communicator& communicator : plan.communicators) {
-      auto& groups = collectives.emplace_back();
-      auto& pairs = links.emplace_back();
-      if (communicator.kind == Communicator::Kind::collective) {
-        for (const std::vector<std::uint32_t>& group : groups_of(communicator)) {
-          groups.push_back(std::make_unique<LocalCollective>(cancellation, group));
-        }
-        continue;
-      }
-      std::vector<std::pair<std::uint32_t, std::uint32_t>> members;
-      const Program &from = plan.programs[communicator.from], &to = plan.programs[communicator.to];
-      for (std::size_t i = 0; i < from.ranks.size(); ++i) {
-        members.emplace_back(from.ranks[i], to.ranks[i]);
-      }
-      pairs = std::make_unique<LocalPointToPoint>(cancellation, members);
-    }
-  }
-  std::vector<std::vector<std::unique_ptr<LocalCollective>>> collectives;
-  std::vector<std::unique_ptr<LocalPointToPoint>> links;
-};
 
 // What a rank's buffers lie in.
 struct RankMemory {
@@ -72,18 +49,18 @@ struct RankMemory {
 class PlainTask final : public TaskBody {
  public:
   PlainTask(const Plan& plan, std::uint32_t rank, std::uint32_t number, RankMemory& memory,
-            Communicators& communicators, std::atomic<int>& wrong)
+            const Communications& communications, std::atomic<int>& wrong)
       : plan_(plan),
         seat_(plan.seat(rank)),
         program_(plan.programs[seat_.program]),
         task_(program_.tasks[number]),
         rank_(rank),
         memory_(memory),
-        communicators_(communicators),
+        communications_(communications),
         wrong_(wrong),
         random_(rank * 1000 + number) {}
 
-  void run(const StepContext&) override {
+  void launch(const Launch& launch) override {
     std::this_thread::sleep_for(std::chrono::microseconds(random_() % 8 == 0 ? 200 : 0));
     for (const BufferId id : program_.reads_of(task_)) {
       // What accumulates is read by its first writer too, before there is anything.
@@ -93,7 +70,7 @@ class PlainTask final : public TaskBody {
         wrong_ += !first && !buffer.persistent() && word != stamp(id) ? 1 : 0;
       }
     }
-    communicate();
+    communicate(launch);
     for (const BufferId id : program_.writes_of(task_)) {
       std::ranges::fill(of(id), stamp(id));
     }
@@ -115,23 +92,22 @@ class PlainTask final : public TaskBody {
     PIPER_CHECK(false, "a task without the buffer that it needs");
   }
 
-  void communicate() {
+  void communicate(const Launch& launch) {
     if (!valid(task_.communicator)) {
       return;
     }
-    const std::uint32_t comm = index(task_.communicator);
+    const Communication& own = communications_[index(task_.communicator)];
     if (is_point_to_point(task_.op)) {
       const auto buffers =
           task_.op == Op::send ? program_.reads_of(task_) : program_.writes_of(task_);
-      const Message message{index(task_.node), index(task_.peer), of(buffers[0]).data(),
-                            sizeof(Words)};
-      LocalPointToPoint& link = *communicators_.links[comm];
-      task_.op == Op::send ? link.send(seat_.coordinate, message)
-                           : link.recv(seat_.coordinate, message);
+      const Message message{index(task_.node), index(task_.peer), DType::float64,
+                            of(buffers[0]).data(), kWords};
+      task_.op == Op::send ? own.point_to_point->send(launch, message)
+                           : own.point_to_point->recv(launch, message);
       return;
     }
-    const GroupSeat seat = group_seat(plan_.communicators[comm], rank_);
-    LocalCollective& group = *communicators_.collectives[comm][seat.group];
+    const GroupSeat seat = group_seat(plan_.communicators[index(task_.communicator)], rank_);
+    Collective& group = *own.collective;
     const auto tag = static_cast<std::uint64_t>(task_.op) << 32 | index(task_.bucket);
     const std::size_t part = kWords / group.size();
     switch (task_.op) {
@@ -140,26 +116,26 @@ class PlainTask final : public TaskBody {
             of(only(program_.reads_of(task_), Buffer::Kind::full_gradient));
         const std::span<double> mine =
             of(only(program_.writes_of(task_), Buffer::Kind::parameter_gradient));
-        group.reduce_scatter(seat.place,
-                             {tag, Element::float64, whole.data(), kWords, mine.data()});
+        group.reduce_scatter(launch, {tag, DType::float64, whole.data(), kWords, mine.data()});
         return;
       }
       case Op::all_gather: {
         const std::span<double> whole = of(program_.writes_of(task_)[0]);
         const std::span<double> kept = of(program_.reads_of(task_)[0]);
         const bool in_place = whole.data() == kept.data();
-        group.all_gather(seat.place, {tag, kept.data() + (in_place ? seat.place * part : 0),
-                                      part * sizeof(double), whole.data()});
+        group.all_gather(
+            launch, {tag, DType::float64, kept.data() + (in_place ? seat.place * part : 0), part,
+                     whole.data()});
         return;
       }
       case Op::all_reduce: {
         const std::span<double> mine = of(program_.writes_of(task_)[0]);
-        group.all_reduce(seat.place, {tag, Element::float64, mine.data(), kWords});
+        group.all_reduce(launch, {tag, DType::float64, mine.data(), kWords});
         return;
       }
       default: {  // a scalar
         double number = 1;
-        group.all_reduce(seat.place, {tag, Element::float64, &number, 1});
+        group.all_reduce(launch, {tag, DType::float64, &number, 1});
         wrong_ += number != group.size() ? 1 : 0;
       }
     }
@@ -171,7 +147,7 @@ class PlainTask final : public TaskBody {
   const Task& task_;
   std::uint32_t rank_;
   RankMemory& memory_;
-  Communicators& communicators_;
+  const Communications& communications_;
   std::atomic<int>& wrong_;
   std::minstd_rand random_;
 };
@@ -181,9 +157,11 @@ int words_wrong(const Plan& plan, const ModelGraph& model) {
   Cancellation cancellation;
   Outcome outcome{cancellation};
   const Plans plans{plan, {}, {}};
-  CpuDevice device(cancellation, count_workers(plans));
-  Workers workers(plans, device, [](std::uint32_t) {});
-  Communicators communicators(plan, cancellation);
+  CpuDevice device(cancellation, 2);
+  std::vector<std::uint32_t> ranks(plan.world);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  Workers workers(plans, ranks, device, [](std::size_t) {});
+  const auto communications = LocalConnections(cancellation, {}).connect(plan);
   std::atomic<int> wrong{0};
   std::vector<std::unique_ptr<RankMemory>> memory;
   std::vector<Bodies> bodies(plan.world);
@@ -192,10 +170,10 @@ int words_wrong(const Plan& plan, const ModelGraph& model) {
     memory.push_back(std::make_unique<RankMemory>(program));
     for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
       bodies[rank].push_back(
-          std::make_unique<PlainTask>(plan, rank, t, *memory.back(), communicators, wrong));
+          std::make_unique<PlainTask>(plan, rank, t, *memory.back(), communications[rank], wrong));
     }
   }
-  Executor executor(plan, model, std::move(bodies), device, workers, cancellation, outcome);
+  Executor executor(plan, model, ranks, std::move(bodies), device, workers, cancellation, outcome);
   for (int step = 1; step <= 4; ++step) {
     const Status status = executor.run(step, 1, std::chrono::seconds(30));
     EXPECT_TRUE(status) << (status ? "" : to_string(status.error()));

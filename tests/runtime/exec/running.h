@@ -10,25 +10,29 @@
 #include <vector>
 
 #include "runtime/exec/create_engine.h"
+#include "runtime/train/scaled_loss.h"
 #include "tests/support/live_toy.h"
+#include "tests/support/wrapped_task.h"
 
 namespace piper::test {
 
 struct Running {
   explicit Running(const ToyJob& options, const std::function<void(Job&)>& change = {},
-                   const std::function<void(LiveModel&)>& edit = {})
-      : Running(planned(options, change), options.shape, options.dtype, edit) {}
+                   const std::function<void(LiveModel&)>& edit = {}, Wrap wrap = {})
+      : Running(planned(options, change), options.shape, options.dtype, edit, std::move(wrap)) {}
 
   Running(Job given, const ToyShape& shape, DType dtype,
-          const std::function<void(LiveModel&)>& edit = {})
+          const std::function<void(LiveModel&)>& edit = {}, Wrap wrap = {})
       : job(std::move(given)), model(live_toy(shape, dtype)) {
-    auto made = create_engine(job, [&]() -> Expected<LiveModel> {
+    const auto build = [&]() -> Expected<LiveModel> {
       LiveModel live = live_toy(shape, dtype);
       if (edit) {
         edit(live);
       }
+      scale_gradients(live, gradient_scale);
       return live;
-    });
+    };
+    auto made = create_engine(job, EngineParts{.model = build, .wrap = std::move(wrap)});
     EXPECT_TRUE(made) << to_string(made.error());
     engine = std::move(*made);
     batch = toy_batch(job.model, job.plans.train.global_rows, 1);
@@ -61,6 +65,7 @@ struct Running {
   }
   Expected<StepResult> evaluate() { return engine->evaluate_step(feed(job.plans.evaluate, batch)); }
 
+  std::shared_ptr<double> gradient_scale = std::make_shared<double>(1);  // of every rank's own
   Job job;
   LiveModel model;
   std::unique_ptr<Engine> engine;

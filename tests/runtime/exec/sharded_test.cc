@@ -140,10 +140,10 @@ TEST(Sharded, MakesNoUpdateFromGradientsThatAreNotFinite) {
     ASSERT_TRUE(run.train(1));
     const std::vector<at::Tensor> before = run.parameters();
 
-    run.engine->scale_gradients(std::nan(""));
+    *run.gradient_scale = std::nan("");
     const Expected<StepResult> bad = run.train(2);
     const std::vector<at::Tensor> after = run.parameters();
-    run.engine->scale_gradients(1);
+    *run.gradient_scale = 1;
     const Expected<StepResult> good = run.train(2);
 
     ASSERT_TRUE(bad);

@@ -43,7 +43,6 @@ class FakeEngine : public Engine {
   }
   at::Tensor gradient(std::uint32_t, ParameterId) const override { return {}; }
   void keep_gradients(bool) override {}
-  void scale_gradients(double) override {}
   void set_parameter(ParameterId, const at::Tensor&) override {}
   std::uint32_t world() const override { return world_; }
 
