@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include "bench/job.h"
@@ -85,7 +86,9 @@ Measured measure(const Job& job, int steps) {
     const double simulated = static_cast<double>(must(simulate(plan, durations)).makespan) * 1e-9;
     out.seconds.push_back(result.seconds);
     out.over_simulated.push_back(result.seconds / simulated);
-    const double measured = 1 - result.busy_seconds / (plan.world * result.seconds);
+    const std::int64_t busy =
+        std::accumulate(result.busy_ns.begin(), result.busy_ns.end(), std::int64_t{0});
+    const double measured = 1 - 1e-9 * static_cast<double>(busy) / (plan.world * result.seconds);
     out.bubble_points.push_back(std::abs(measured - bubble) * 100);
   }
   return out;

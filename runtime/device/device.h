@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,9 +33,6 @@ class Event {
   // What the calling stream is given from here on comes after the record of `generation`, or a
   // later one. Generation 0 needs no record. Throws Cancelled.
   virtual void wait(std::uint64_t generation) = 0;
-
-  // The same for the host: returns when the work before that record is done. Throws Cancelled.
-  virtual void synchronise(std::uint64_t generation) = 0;
 };
 
 // Runs work in the order in which it was given.
@@ -46,10 +44,12 @@ class DeviceStream {
   // Any thread. Runs on the stream's host thread, where it launches; must not throw.
   virtual void enqueue(std::function<void()> job) = 0;
 
-  // The host thread's, in the stream's order: when what it was given so far is done, `time` becomes
-  // the device's time, and `counter` one more.
-  virtual void stamp(std::uint64_t& time) = 0;  // nanoseconds of Device::now()
-  virtual void count(std::atomic<std::uint64_t>& counter) = 0;
+  // Called on the host thread; they act when what the stream was given so far is done.
+  virtual void stamp(std::uint64_t& time) = 0;  // becomes Device::now(), nanoseconds
+  virtual void count(std::atomic<std::uint64_t>& counter) = 0;  // becomes one more
+  // Makes the call, on any thread, with what went wrong in the stream's work, if anything did: then
+  // the rest of the work is not done, nor counted. The call is quick and does not throw.
+  virtual void then(std::function<void(std::exception_ptr)> call) = 0;
 
   // Gives up on a job that never returns: the destructor does not wait for it. All that the job
   // can reach must then live as long as the process.

@@ -29,7 +29,6 @@ struct PlanState {
   std::vector<std::vector<Cell>> cells;          // by rank and BufferId
   std::unique_ptr<Executor> executor;            // null: the job has no such plan
   std::uint32_t reporter = 0;                    // a rank that knows the loss and the norm
-  Spans times;                                   // of the period that runs, where asked for
   std::vector<std::vector<std::int64_t>> moved;  // by rank and task: Site::moved
 };
 
@@ -170,18 +169,17 @@ class PlanEngine final : public Engine {
     State& state = *state_;
     const c10::NoGradGuard no_grad;
     const Plans& plans = state.job.plans;
-    const Plan& main = plans.train.programs.empty() ? plans.evaluate : plans.train;
     for (const std::uint32_t number : state.backend->local_ranks()) {
       auto rank = std::make_unique<Rank>();
       rank->number = number;
       rank->account = state.backend->account(state.ranks.size());
       PIPER_ASSIGN(rank->model, state.parts.model());
       PIPER_TRY(compare(state.job.model, rank->model.graph));
-      place_parameters(main, *rank);
+      place_parameters(main(), *rank);
       state.ranks.push_back(std::move(rank));
       state.arenas.push_back(make_arena(plans, *state.ranks.back()));
     }
-    initialise_parameters(state.ranks, state.job.config.training.seed);
+    initialise_parameters(main(), state.ranks, state.job.config.training.seed);
 
     state.workers = std::make_unique<Workers>(plans, state.backend->local_ranks(),
                                               state.backend->device(), [&](std::size_t local) {
@@ -211,14 +209,36 @@ class PlanEngine final : public Engine {
     state_->outcome.fail(error("run.cancelled", why));
   }
 
-  at::Tensor parameter(std::uint32_t rank, ParameterId id) const override {
-    return parameter_on(state_->ranks, rank, id, &BucketState::value);
+  const std::vector<std::uint32_t>& local_ranks() const override {
+    return state_->backend->local_ranks();
   }
-  at::Tensor master(std::uint32_t rank, ParameterId id) const override {
-    return parameter_on(state_->ranks, rank, id, &BucketState::master);
+  std::vector<ParameterPart> parts(std::uint32_t rank, What what) const override {
+    const auto& ranks = local_ranks();
+    const auto local = std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    return parts_of(*state_->ranks[local], what);
   }
-  at::Tensor gradient(std::uint32_t rank, ParameterId id) const override {
-    return parameter_on(state_->ranks, rank, id, &BucketState::kept);
+  std::vector<std::uint32_t> homes(ParameterId id) const override {
+    std::vector<std::uint32_t> ranks = ranks_of(main());
+    std::erase_if(ranks,
+                  [&](std::uint32_t rank) { return !find(main(), state_->job.model, id, rank); });
+    return ranks;
+  }
+  at::Tensor gather(What what, ParameterId id, std::uint32_t home,
+                    std::uint32_t to) const override {
+    constexpr std::int64_t kPiece = std::int64_t{64} << 20;
+    return piper::gather(main(), state_->ranks, *state_->backend, what, id, home, to, kPiece);
+  }
+  std::vector<std::int64_t> gather(const std::vector<std::int64_t>& numbers,
+                                   std::uint32_t to) const override {
+    const auto& local = local_ranks();
+    std::vector<std::int64_t> all;
+    for (const std::uint32_t rank : ranks_of(main())) {
+      const auto own = std::lower_bound(local.begin(), local.end(), rank);
+      const bool here = own != local.end() && *own == rank;
+      state_->backend->bring(rank, here ? &numbers[own - local.begin()] : nullptr, to,
+                             &all.emplace_back(), sizeof all[0]);
+    }
+    return all;
   }
 
   void keep_gradients(bool keep) override {
@@ -234,12 +254,16 @@ class PlanEngine final : public Engine {
 
   void set_parameter(ParameterId id, const at::Tensor& value) override {
     const c10::NoGradGuard no_grad;
-    piper::set_parameter(state_->ranks, id, value);
+    piper::set_parameter(main(), state_->ranks, id, value);
   }
 
-  std::uint32_t world() const override { return static_cast<std::uint32_t>(state_->ranks.size()); }
-
  private:
+  // Of its buckets.
+  const Plan& main() const {
+    const Plans& plans = state_->job.plans;
+    return plans.train.programs.empty() ? plans.evaluate : plans.train;
+  }
+
   Expected<StepResult> step(PlanState& plan, const StepInput& input) {
     PIPER_CHECK(plan.executor, "the job has no such plan");
     for (const std::unique_ptr<Rank>& rank : state_->ranks) {
@@ -253,7 +277,7 @@ class PlanEngine final : public Engine {
     PIPER_TRY(plan.executor->run(
         input.step, input.lr_factor,
         std::chrono::duration<double>(state_->job.config.comm.train_timeout_seconds),
-        input.record ? &plan.times : nullptr));
+        input.record));
 
     StepResult result;
     result.seconds =
@@ -263,9 +287,9 @@ class PlanEngine final : public Engine {
     result.tokens = static_cast<std::int64_t>(report.tokens);
     result.grad_norm = report.norm;
     result.finite = report.finite;
-    result.busy_seconds = plan.executor->busy_seconds();
-    result.times = std::exchange(plan.times, {});
+    result.busy_ns = plan.executor->busy();
     if (input.record) {
+      result.times = plan.executor->times();
       result.moved = plan.moved;
     }
     for (const std::unique_ptr<Rank>& rank : state_->ranks) {

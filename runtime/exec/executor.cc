@@ -27,7 +27,13 @@ Executor::Executor(const Plan& plan, const ModelGraph& model,
                    const std::vector<std::uint32_t>& ranks, std::vector<Bodies> bodies,
                    Device& device, Workers& workers, const Cancellation& cancellation,
                    Outcome& outcome)
-    : plan_(plan), model_(model), workers_(workers), outcome_(outcome), bodies_(std::move(bodies)) {
+    : plan_(plan),
+      model_(model),
+      workers_(workers),
+      outcome_(outcome),
+      bodies_(std::move(bodies)),
+      lane_of_(ranks.size()),
+      device_(device) {
   for (std::size_t local = 0; local < ranks.size(); ++local) {
     const std::uint32_t rank = ranks[local];
     const Program& program = plan.programs[plan.seat(rank).program];
@@ -40,6 +46,7 @@ Executor::Executor(const Plan& plan, const ModelGraph& model,
     }
     for (const Stream& stream : program.streams) {
       if (stream.tasks.count == 0) {
+        lane_of_[local].push_back(nullptr);
         continue;
       }
       auto lane =
@@ -56,29 +63,24 @@ Executor::Executor(const Plan& plan, const ModelGraph& model,
         lane->add(Lane::Entry{bodies_[local][t].get(), events[t], first, task.waits.count,
                               stream.kind == Stream::Kind::compute && !is_communication(task.op)});
       }
+      lane_of_[local].push_back(lane.get());
       lanes_.push_back(std::move(lane));
     }
   }
 }
 
-Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
-                     Spans* times) {
+Status Executor::start(std::int64_t step, double lr_factor, bool timed) {
   PIPER_TRY(outcome_.status());
-  if (times != nullptr) {
-    times->clear();
-    for (const Bodies& bodies : bodies_) {
-      times->emplace_back(bodies.size());
-    }
-  }
-  period_ = {period_.generation + 1, step, lr_factor};
+  period_ = {period_.generation + 1, step, lr_factor, timed};
   running_ = lanes_.size();
-  const auto start = std::chrono::steady_clock::now();
+  started_ = device_.now();
   for (const std::unique_ptr<Lane>& lane : lanes_) {
-    const Lane::Recording recording{times == nullptr ? nullptr : (*times)[lane->local()].data(),
-                                    start};
-    lane->device_stream().enqueue([this, l = lane.get(), recording] { run_lane(*l, recording); });
+    lane->device_stream().enqueue([this, l = lane.get()] { run_lane(*l); });
   }
+  return {};
+}
 
+Status Executor::finish(std::chrono::duration<double> timeout) {
   // A failed run gets the same time once more to come to its end.
   using Clock = std::chrono::steady_clock;
   const auto look = std::min<std::chrono::duration<double>>(timeout / 4, std::chrono::seconds(1));
@@ -106,50 +108,80 @@ Status Executor::run(std::int64_t step, double lr_factor, std::chrono::duration<
   return outcome_.status();
 }
 
-void Executor::run_lane(Lane& lane, const Lane::Recording& recording) noexcept {
+void Executor::run_lane(Lane& lane) noexcept {
   try {
-    lane.run(period_, recording);
+    lane.launch(period_);
+  } catch (...) {
+    fail(lane, std::current_exception());
+  }
+  lane.device_stream().then([this, &lane](std::exception_ptr error) {
+    if (error) {
+      fail(lane, std::move(error));
+    }
+    const std::lock_guard lock(mutex_);
+    if (--running_ == 0) {
+      done_.notify_one();
+    }
+  });
+}
+
+void Executor::fail(const Lane& lane, std::exception_ptr error) {
+  try {
+    std::rethrow_exception(std::move(error));
   } catch (const Cancelled&) {
     // Whoever cancelled has said why.
-  } catch (const TaskFailure& error) {
-    outcome_.fail(failure(lane, error.code(), error.what()));
-  } catch (const std::exception& error) {
-    outcome_.fail(failure(lane, "run.failed", error.what()));
+  } catch (const TaskFailure& failed) {
+    outcome_.fail(failure(lane, failed.code(), failed.what()));
+  } catch (const std::exception& failed) {
+    outcome_.fail(failure(lane, "run.failed", failed.what()));
   } catch (...) {
     outcome_.fail(failure(lane, "run.failed", "an exception that is no std::exception"));
-  }
-  const std::lock_guard lock(mutex_);
-  if (--running_ == 0) {
-    done_.notify_one();
   }
 }
 
 Diagnostic Executor::failure(const Lane& lane, std::string code, const char* what) const {
-  const Task& task = lane.program().tasks[lane.position().task.load(std::memory_order_relaxed)];
+  const std::uint64_t at = lane.progress().current() - lane.end_of(period_.generation - 1);
+  const Task& task = lane.program().tasks_of(lane.stream())[at];
   return error(std::move(code), "rank " + std::to_string(lane.rank()) + " failed in " +
                                     describe(plan_, model_, task) + " (stream " +
                                     lane.stream().name + "): " + first_line(what));
 }
 
+const Task* Executor::awaited(const Lane& lane) const {
+  const std::uint64_t at = lane.progress().current() - lane.end_of(period_.generation - 1);
+  const Lane::Entry& entry = lane.entry(at);
+  for (std::uint32_t w = entry.first_wait; w < entry.first_wait + entry.waits; ++w) {
+    const Lane::Awaited& wait = lane.awaited()[w];
+    const Task& task = lane.program().tasks[wait.task];
+    const Lane& other = *lane_of_[lane.local()][index(task.stream)];
+    const std::uint64_t needed = other.end_of(period_.generation - (wait.previous ? 2 : 1)) +
+                                 wait.task - other.stream().tasks.begin;
+    if (period_.generation > (wait.previous ? 1U : 0U) && other.progress().current() <= needed) {
+      return &task;
+    }
+  }
+  return nullptr;
+}
+
 Diagnostic Executor::board(std::chrono::duration<double> timeout) const {
   Diagnostic result = error("run.stuck", "nothing has moved for " + seconds(timeout));
   for (const std::unique_ptr<Lane>& lane : lanes_) {
-    const std::uint32_t task = lane->position().task.load(std::memory_order_relaxed);
-    const std::uint32_t wait = lane->position().wait.load(std::memory_order_relaxed);
-    if (task == Position::kIdle) {
+    const Progress& progress = lane->progress();
+    if (progress.current() >= lane->end_of(period_.generation)) {
       continue;
     }
     const Program& program = lane->program();
-    const Task& at = program.tasks[task];
-    std::string text = describe(plan_, model_, lane->rank(), program, at);
-    if (wait != Position::kRunning) {
-      const Task& awaited = program.tasks[wait];
-      text += " waits for " + describe(plan_, model_, awaited) + " on stream " +
-              program.streams[index(awaited.stream)].name;
-    } else if (is_communication(at.op)) {
+    const std::uint64_t at = progress.current() - lane->end_of(period_.generation - 1);
+    const Task& task = program.tasks_of(lane->stream())[at];
+    std::string text = describe(plan_, model_, lane->rank(), program, task);
+    if (const Task* const other = awaited(*lane); other != nullptr) {
+      text += " waits for " + describe(plan_, model_, *other) + " on stream " +
+              program.streams[index(other->stream)].name;
+    } else if (is_communication(task.op)) {
       text += " waits for its peers";
     } else {
-      text += " has not returned";
+      const bool launched = progress.launched.load(std::memory_order_relaxed) > progress.current();
+      text += launched ? " is not done" : " has not returned";
     }
     result.note(text);
   }
@@ -159,17 +191,31 @@ Diagnostic Executor::board(std::chrono::duration<double> timeout) const {
 std::uint64_t Executor::progress() const {
   std::uint64_t sum = 0;
   for (const std::unique_ptr<Lane>& lane : lanes_) {
-    sum += lane->position().finished.load(std::memory_order_relaxed);
+    sum += lane->progress().current();
   }
   return sum;
 }
 
-double Executor::busy_seconds() const {
-  double sum = 0;
-  for (const std::unique_ptr<Lane>& lane : lanes_) {
-    sum += lane->busy_seconds();
+Spans Executor::times() const {
+  Spans times;
+  for (const Bodies& bodies : bodies_) {
+    times.emplace_back(bodies.size());
   }
-  return sum;
+  for (const std::unique_ptr<Lane>& lane : lanes_) {
+    TimeSpan* at = times[lane->local()].data() + lane->stream().tasks.begin;
+    for (const TimeSpan& span : lane->times()) {
+      *at++ = {span.begin - started_, span.end - started_};
+    }
+  }
+  return times;
+}
+
+std::vector<std::int64_t> Executor::busy() const {
+  std::vector<std::int64_t> sums(bodies_.size());
+  for (const std::unique_ptr<Lane>& lane : lanes_) {
+    sums[lane->local()] += static_cast<std::int64_t>(lane->busy());
+  }
+  return sums;
 }
 
 }  // namespace piper

@@ -2,10 +2,10 @@
 // op: every stream waits, launches and records as the plan says.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -32,24 +32,37 @@ class Executor {
            std::vector<Bodies> bodies, Device& device, Workers& workers,
            const Cancellation& cancellation, Outcome& outcome);
 
-  // One period; blocks until every stream has ended it. The first failure anywhere ends it
-  // everywhere. Where nothing moves for `timeout`, the run is stuck: run.stuck, with the progress
-  // board. Codes: run.failed, run.stuck, those of TaskFailure, and what else `outcome` was told.
-  // `times`, where it is wanted, gets from when each task's waits were over to its end: nanoseconds
-  // since the start of the period, by local rank and task.
-  Status run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
-             Spans* times = nullptr);
+  // Starts a period on every stream. `timed`: times() will be there. Errors: the run has failed.
+  Status start(std::int64_t step, double lr_factor, bool timed = false);
 
-  double busy_seconds() const;  // of the last period, over all ranks
+  // Blocks until every stream has done all of it. The first failure anywhere ends it everywhere.
+  // Where nothing moves for `timeout`, the run is stuck: run.stuck, with the progress board. Codes:
+  // run.failed, run.stuck, those of TaskFailure, and what else `outcome` was told.
+  Status finish(std::chrono::duration<double> timeout);
+
+  Status run(std::int64_t step, double lr_factor, std::chrono::duration<double> timeout,
+             bool timed = false) {
+    PIPER_TRY(start(step, lr_factor, timed));
+    return finish(timeout);
+  }
+
+  // Of the last period. By local rank and task: from when a task's waits were over to its end,
+  // nanoseconds of the device since the start of the period.
+  Spans times() const;
+  // By local rank: time in computations, nanoseconds.
+  std::vector<std::int64_t> busy() const;
 
   // True where some task did not come back after a failure: its thread still runs, so nothing that
   // it can reach may be destroyed.
   bool wedged() const { return wedged_; }
 
  private:
-  void run_lane(Lane& lane, const Lane::Recording& recording) noexcept;
+  void run_lane(Lane& lane) noexcept;
+  void fail(const Lane& lane, std::exception_ptr error);
   Diagnostic failure(const Lane& lane, std::string code, const char* what) const;
   Diagnostic board(std::chrono::duration<double> timeout) const;
+  // The task that the first task of `lane` that is not done waits for; null: none.
+  const Task* awaited(const Lane& lane) const;
   std::uint64_t progress() const;
 
   const Plan& plan_;
@@ -59,7 +72,10 @@ class Executor {
   std::vector<Bodies> bodies_;
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::vector<const Lane*>> lane_of_;  // by local rank and StreamId
+  Device& device_;
   Period period_;
+  std::uint64_t started_ = 0;  // the period, in the device's time
   std::mutex mutex_;
   std::condition_variable done_;
   std::size_t running_ = 0;  // lanes

@@ -1,42 +1,26 @@
 #include "runtime/exec/lane.h"
 
-#include <chrono>
-
 namespace piper {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-
-std::uint64_t nanoseconds(Clock::duration duration) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+void Lane::add(const Entry& entry) {
+  entries_.push_back(entry);
+  times_.emplace_back();
 }
 
-}  // namespace
-
-void Lane::run(const Period& period, const Recording& recording) {
+void Lane::launch(const Period& period) {
   const Launch launch{*device_stream_, device_, period.generation, period.step, period.lr_factor};
-  Clock::duration busy{};
-  std::uint32_t task = stream_->tasks.begin;
-  for (const Entry& entry : entries_) {
-    position_.task.store(task, std::memory_order_relaxed);
-    for (std::uint32_t i = 0; i < entry.waits; ++i) {
-      const Awaited& awaited = awaited_[entry.first_wait + i];
-      position_.wait.store(awaited.task, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    for (std::uint32_t w = 0; w < entry.waits; ++w) {
+      const Awaited& awaited = awaited_[entry.first_wait + w];
       awaited.event->wait(period.generation - (awaited.previous ? 1 : 0));
     }
-    position_.wait.store(Position::kRunning, std::memory_order_relaxed);
     cancellation_->throw_if_requested();
 
-    if (entry.computes || recording.times != nullptr) {
-      const Clock::time_point start = Clock::now();
+    if (entry.computes || period.timed) {
+      device_stream_->stamp(times_[i].begin);
       entry.body->launch(launch);
-      const Clock::time_point end = Clock::now();
-      busy += entry.computes ? end - start : Clock::duration{};
-      if (recording.times != nullptr) {
-        recording.times[task] = {nanoseconds(start - recording.start),
-                                 nanoseconds(end - recording.start)};
-      }
+      device_stream_->stamp(times_[i].end);
     } else {
       entry.body->launch(launch);
     }
@@ -44,11 +28,17 @@ void Lane::run(const Period& period, const Recording& recording) {
     if (entry.records != nullptr) {
       entry.records->record(period.generation);
     }
-    position_.finished.fetch_add(1, std::memory_order_relaxed);
-    ++task;
+    progress_.launched.store(end_of(period.generation - 1) + i + 1, std::memory_order_relaxed);
+    device_stream_->count(progress_.done);
   }
-  busy_seconds_ = std::chrono::duration<double>(busy).count();
-  position_.task.store(Position::kIdle, std::memory_order_relaxed);
+}
+
+std::uint64_t Lane::busy() const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    sum += entries_[i].computes ? times_[i].end - times_[i].begin : 0;
+  }
+  return sum;
 }
 
 }  // namespace piper

@@ -2,33 +2,24 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
+#include "core/base/spans.h"
 #include "core/plan/plan.h"
-#include "core/simulate/simulate.h"
 #include "runtime/device/cancellation.h"
 #include "runtime/device/device.h"
+#include "runtime/device/progress.h"
 #include "runtime/tasks/task.h"
 
 namespace piper {
-
-// Where a lane is: written by its thread, read by whoever makes the progress board.
-struct alignas(64) Position {
-  static constexpr std::uint32_t kIdle = 0xffffffff;     // not started, or at the end
-  static constexpr std::uint32_t kRunning = 0xffffffff;  // in `wait`: waits for nothing
-
-  std::atomic<std::uint32_t> task{kIdle};     // index into the program's tasks
-  std::atomic<std::uint32_t> wait{kRunning};  // index into the program's tasks
-  std::atomic<std::uint64_t> finished{0};     // tasks, since the start
-};
 
 // What is the same for all tasks of a period.
 struct Period {
   std::uint64_t generation = 0;
   std::int64_t step = 0;
   double lr_factor = 1;
+  bool timed = false;  // every task, not computations alone
 };
 
 class Lane {
@@ -57,28 +48,29 @@ class Lane {
         cancellation_(&cancellation) {}
 
   // In the order of the stream's tasks.
-  void add(const Entry& entry) { entries_.push_back(entry); }
+  void add(const Entry& entry);
   void add(const Awaited& awaited) { awaited_.push_back(awaited); }
   std::uint32_t waits() const { return static_cast<std::uint32_t>(awaited_.size()); }
 
-  // Where the times of tasks go, counted from `start`; by index into the program's tasks.
-  struct Recording {
-    TimeSpan* times = nullptr;  // null: nowhere
-    std::chrono::steady_clock::time_point start;
-  };
-
-  // One period. Whatever a task throws comes through; position() then says which.
-  void run(const Period& period, const Recording& recording);
+  // Launches one period, on the stream's host thread. Whatever a task throws comes through.
+  void launch(const Period& period);
 
   std::uint32_t rank() const { return rank_; }
   std::size_t local() const { return local_; }
-  DeviceStream& device_stream() const { return *device_stream_; }
   const Program& program() const { return *program_; }
   const Stream& stream() const { return *stream_; }
-  const Position& position() const { return position_; }
-  double busy_seconds() const {
-    return busy_seconds_;
-  }  // of the last period: compute without waits
+  DeviceStream& device_stream() const { return *device_stream_; }
+
+  // How many tasks were done when all of period `generation` are; it counts them from there back.
+  std::uint64_t end_of(std::uint64_t generation) const { return generation * entries_.size(); }
+  const Progress& progress() const { return progress_; }
+  const std::vector<Awaited>& awaited() const { return awaited_; }
+  const Entry& entry(std::uint64_t position) const { return entries_[position]; }
+
+  // Of the period that has ended, in the device's time: from when each task's waits were over to
+  // its end. Tasks that were not timed have no length.
+  const std::vector<TimeSpan>& times() const { return times_; }
+  std::uint64_t busy() const;  // computations, nanoseconds
 
  private:
   std::uint32_t rank_;
@@ -90,8 +82,8 @@ class Lane {
   const Cancellation* cancellation_;
   std::vector<Entry> entries_;
   std::vector<Awaited> awaited_;  // of all entries, one after the other
-  Position position_;
-  double busy_seconds_ = 0;
+  std::vector<TimeSpan> times_;   // by entry
+  Progress progress_;
 };
 
 }  // namespace piper

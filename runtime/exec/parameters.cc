@@ -16,16 +16,6 @@ at::Tensor part(const at::Tensor& flat, std::int64_t offset, const Parameter& pa
   return flat.narrow(0, offset, parameter.elements()).view(parameter.shape);
 }
 
-// Who shares the bucket with `rank`, by the collectives of the plan: nobody where it has none.
-Share share_of(const Plan& plan, BucketId bucket, std::uint32_t rank) {
-  for (const Task& task : plan.programs[plan.seat(rank).program].tasks) {
-    if (task.bucket == bucket && (task.op == Op::all_gather || task.op == Op::reduce_scatter)) {
-      return group_of(plan.communicators[index(task.communicator)], rank);
-    }
-  }
-  return {{rank}, 0};
-}
-
 // The model's parameters and their gradients, in memory that stays or comes and goes.
 void point(BucketState& state, Rank& rank) {
   const Bucket& bucket = *state.bucket;
@@ -78,42 +68,21 @@ void place(BucketState& state, Rank& rank) {
   point(state, rank);
 }
 
-// What a flat tensor of a bucket's state has: elements `begin` and on of the bucket.
-std::int64_t begin_of(const BucketState& state, const at::Tensor& flat) {
-  return flat.numel() == state.bucket->padded_elements() ? 0 : state.share.index * flat.numel();
-}
-
-// Calls both(theirs, ours) with what two flat tensors have in common: elements `begin` and on of
-// a bucket, and `offset` and on.
-template <typename Both>
-void overlap(const at::Tensor& a, std::int64_t begin, const at::Tensor& b, std::int64_t offset,
-             Both both) {
-  const std::int64_t first = std::max(begin, offset);
-  const std::int64_t last = std::min(begin + a.numel(), offset + b.numel());
-  if (first < last) {
-    both(a.narrow(0, first - begin, last - first), b.narrow(0, first - offset, last - first));
+// What a bucket keeps; undefined: nothing of that kind.
+const at::Tensor& flat_of(const BucketState& state, What what) {
+  switch (what) {
+    case What::value:
+      return state.value;
+    case What::master:
+      return state.master;
+    case What::gradient:
+      return state.kept;
+    case What::first_moment:
+      return state.optimizer.first;
+    case What::second_moment:
+      return state.optimizer.second;
   }
-}
-
-struct Found {
-  std::size_t bucket;
-  std::int64_t offset;  // in it
-};
-
-std::optional<Found> find(const Rank& rank, ParameterId id) {
-  for (std::size_t b = 0; b < rank.buckets.size(); ++b) {
-    if (!rank.buckets[b]) {
-      continue;
-    }
-    std::int64_t offset = 0;
-    for (const ParameterId held : rank.buckets[b]->bucket->parameters) {
-      if (held == id) {
-        return Found{b, offset};
-      }
-      offset += rank.model.graph.parameter(held).elements();
-    }
-  }
-  return std::nullopt;
+  return state.value;
 }
 
 }  // namespace
@@ -130,50 +99,114 @@ void place_parameters(const Plan& plan, Rank& rank) {
   }
 }
 
-void initialise_parameters(const AllRanks& ranks, std::uint64_t seed) {
+void initialise_parameters(const Plan& plan, const LocalRanks& ranks, std::uint64_t seed) {
   const LiveModel& model = ranks.front()->model;
   for (std::uint32_t i = 0; i < model.graph.parameters.size(); ++i) {
     const Parameter& parameter = model.graph.parameters[i];
-    set_parameter(ranks, ParameterId{i},
+    set_parameter(plan, ranks, ParameterId{i},
                   initial_value(model.inits[i], parameter.name, parameter.shape,
                                 to_torch(parameter.dtype), seed));
   }
 }
 
-at::Tensor parameter_on(const AllRanks& ranks, std::uint32_t rank, ParameterId id,
-                        at::Tensor BucketState::*what) {
-  const std::optional<Found> found = find(*ranks[rank], id);
-  if (!found || !((*ranks[rank]->buckets[found->bucket]).*what).defined()) {
-    return {};
-  }
-  const BucketState& state = *ranks[rank]->buckets[found->bucket];
-  const Parameter& parameter = ranks[rank]->model.graph.parameter(id);
-  if ((state.*what).numel() == state.bucket->padded_elements()) {
-    return part(state.*what, found->offset, parameter);
-  }
-  at::Tensor whole = at::empty({parameter.elements()}, (state.*what).options());
-  for (const std::uint32_t other : state.share.ranks) {
-    const BucketState& theirs = *ranks[other]->buckets[found->bucket];
-    overlap(theirs.*what, begin_of(theirs, theirs.*what), whole, found->offset,
-            [](const at::Tensor& from, const at::Tensor& to) { to.copy_(from); });
-  }
-  return whole.view(parameter.shape);
-}
-
-void set_parameter(const AllRanks& ranks, ParameterId id, const at::Tensor& value) {
-  for (const std::unique_ptr<Rank>& rank : ranks) {
-    const std::optional<Found> found = find(*rank, id);
-    if (!found) {
+std::vector<ParameterPart> parts_of(const Rank& rank, What what) {
+  std::vector<ParameterPart> parts;
+  for (const std::unique_ptr<BucketState>& state : rank.buckets) {
+    if (!state || !flat_of(*state, what).defined()) {
       continue;
     }
-    PIPER_CHECK(value.sizes() == at::IntArrayRef(rank->model.graph.parameter(id).shape),
-                "a parameter is set to a value of another shape");
-    const BucketState& state = *rank->buckets[found->bucket];
-    for (const at::Tensor& flat : {state.value, state.master}) {
-      overlap(flat, begin_of(state, flat), value.detach().reshape({-1}), found->offset,
-              [](const at::Tensor& to, const at::Tensor& from) { to.copy_(from); });
+    const at::Tensor& flat = flat_of(*state, what);
+    const Elements own = held(*state->bucket, state->share, what);
+    PIPER_CHECK(own.count == flat.numel(), "a rank holds other elements than the plan says");
+    std::int64_t offset = 0;
+    for (const ParameterId parameter : state->bucket->parameters) {
+      const std::int64_t elements = rank.model.graph.parameter(parameter).elements();
+      if (const Elements here = common(own, {offset, elements}); here.count > 0) {
+        parts.push_back(
+            {parameter, here.begin - offset, flat.narrow(0, here.begin - own.begin, here.count)});
+      }
+      offset += elements;
     }
   }
+  return parts;
+}
+
+void set_parameter(const Plan& plan, const LocalRanks& ranks, ParameterId id,
+                   const at::Tensor& value) {
+  for (const std::unique_ptr<Rank>& rank : ranks) {
+    const Parameter& parameter = rank->model.graph.parameter(id);
+    PIPER_CHECK(value.sizes() == at::IntArrayRef(parameter.shape),
+                "a parameter is set to a value of another shape");
+    const auto seat = find(plan, rank->model.graph, id, rank->number);
+    if (!seat) {
+      continue;
+    }
+    const BucketState& state = *rank->buckets[index(seat->bucket)];
+    const at::Tensor flat = value.detach().reshape({-1});
+    for (const What what : {What::value, What::master}) {
+      const Elements own = held(*state.bucket, state.share, what);
+      const Elements here = common(own, {seat->offset, parameter.elements()});
+      flat_of(state, what)
+          .narrow(0, here.count > 0 ? here.begin - own.begin : 0, here.count)
+          .copy_(flat.narrow(0, here.count > 0 ? here.begin - seat->offset : 0, here.count));
+    }
+  }
+}
+
+at::Tensor gather(const Plan& plan, const LocalRanks& ranks, Backend& backend, What what,
+                  ParameterId id, std::uint32_t home, std::uint32_t to, std::int64_t piece_bytes) {
+  const ModelGraph& model = ranks.front()->model.graph;
+  const auto seat = find(plan, model, id, home);
+  if (!seat) {
+    return {};
+  }
+  const auto local = [&](std::uint32_t rank) -> const Rank* {
+    const auto found = std::find_if(ranks.begin(), ranks.end(),
+                                    [&](const auto& own) { return own->number == rank; });
+    return found != ranks.end() ? found->get() : nullptr;
+  };
+  const Parameter& parameter = model.parameter(id);
+  const Elements wanted{seat->offset, parameter.elements()};
+  const DType dtype = what == What::value ? parameter.dtype : gradient_dtype(parameter.dtype);
+  const bool frozen = parameter.frozen;
+  if (frozen && what != What::value && what != What::master) {
+    return {};
+  }
+  const at::ScalarType type = to_torch(frozen ? parameter.dtype : dtype);
+  at::Tensor whole = local(to) != nullptr ? at::empty({wanted.count}, type) : at::Tensor();
+
+  const Bucket& bucket = plan.buckets[index(seat->bucket)];
+  Share share = share_of(plan, seat->bucket, home);
+  const std::vector<std::uint32_t> sharing = share.ranks;
+  const bool alone = common(held(bucket, share, what), wanted) == wanted;
+  const std::int64_t most = piece_bytes / static_cast<std::int64_t>(c10::elementSize(type));
+  for (std::uint32_t i = 0; i < sharing.size(); ++i) {
+    const std::uint32_t from = sharing[i];
+    if (alone && from != home) {
+      continue;
+    }
+    share.index = i;
+    const Elements theirs = held(bucket, share, what);
+    const Elements here = common(theirs, wanted);
+    at::Tensor flat;
+    if (const Rank* const rank = local(from); rank != nullptr) {
+      flat = flat_of(*rank->buckets[index(seat->bucket)], what);
+      if (!flat.defined()) {  // not kept, on no rank
+        return {};
+      }
+    }
+    for (std::int64_t at = here.begin; at < here.end(); at += most) {
+      const std::int64_t count = std::min(most, here.end() - at);
+      const at::Tensor piece =
+          flat.defined() ? flat.narrow(0, at - theirs.begin, count).cpu() : at::Tensor();
+      const at::Tensor place =
+          whole.defined() ? whole.narrow(0, at - wanted.begin, count) : at::Tensor();
+      backend.bring(from, piece.defined() ? piece.const_data_ptr() : nullptr, to,
+                    place.defined() ? place.data_ptr() : nullptr,
+                    static_cast<std::size_t>(count) * c10::elementSize(type));
+    }
+  }
+  return whole.defined() ? whole.view(parameter.shape) : whole;
 }
 
 }  // namespace piper

@@ -1,5 +1,5 @@
-// Parameters of all ranks: flat storage a bucket, the model's parameters as views of it, or of what
-// is gathered of it.
+// Parameters of the local ranks: flat storage a bucket, the model's parameters as views of it, or of
+// what is gathered of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "runtime/backend/backend.h"
+#include "runtime/exec/engine.h"
+#include "runtime/tasks/parts.h"
 #include "runtime/tasks/rank.h"
 
 namespace piper {
 
-using AllRanks = std::vector<std::unique_ptr<Rank>>;
+using LocalRanks = std::vector<std::unique_ptr<Rank>>;
 
 // Allocates what `rank` keeps of the buckets that live on it, charged to its account, and points
 // the parameters of its model and their gradients into that, or into what a chain of uses will
@@ -20,15 +23,17 @@ using AllRanks = std::vector<std::unique_ptr<Rank>>;
 void place_parameters(const Plan& plan, Rank& rank);
 
 // A function of seed and name: made once, whoever holds it.
-void initialise_parameters(const AllRanks& ranks, std::uint64_t seed);
+void initialise_parameters(const Plan& plan, const LocalRanks& ranks, std::uint64_t seed);
 
-// A parameter, its master value or its last gradient, as rank `rank` has it: a view, or, where it
-// shares the bucket with others, a copy that is put together from their parts. Undefined where it
-// has no home there, or no such thing is kept.
-at::Tensor parameter_on(const AllRanks& ranks, std::uint32_t rank, ParameterId id,
-                        at::Tensor BucketState::*what);
+// Engine::parts, of one local rank.
+std::vector<ParameterPart> parts_of(const Rank& rank, What what);
 
-// On every home: the parameter and its master value.
-void set_parameter(const AllRanks& ranks, ParameterId id, const at::Tensor& value);
+// Engine::set_parameter, on the local ranks.
+void set_parameter(const Plan& plan, const LocalRanks& ranks, ParameterId id,
+                   const at::Tensor& value);
+
+// Engine::gather, in pieces of at most `piece_bytes`.
+at::Tensor gather(const Plan& plan, const LocalRanks& ranks, Backend& backend, What what,
+                  ParameterId id, std::uint32_t home, std::uint32_t to, std::int64_t piece_bytes);
 
 }  // namespace piper

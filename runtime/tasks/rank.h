@@ -14,6 +14,7 @@
 #include "runtime/memory/account.h"
 #include "runtime/model/build.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/tasks/parts.h"
 #include "runtime/tasks/update_gate.h"
 
 namespace torch::autograd {
@@ -51,12 +52,6 @@ struct Cell {
     tensor.reset();
     saved.clear();
   }
-};
-
-// Ranks that share something whole, a part each, and which part is this rank's.
-struct Share {
-  std::vector<std::uint32_t> ranks;
-  std::uint32_t index = 0;
 };
 
 // The parameters of a bucket on one rank: flat tensors. Each has the whole bucket, padded, or the

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/base/folders.h"
@@ -24,47 +26,49 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::vector<std::int64_t> planned_peaks(const Plan& plan, const ModelGraph& model) {
+std::vector<std::int64_t> planned_peaks(const Plan& plan, const ModelGraph& model,
+                                        const Engine& engine) {
   std::vector<std::int64_t> peaks;
-  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+  for (const std::uint32_t rank : engine.local_ranks()) {
     const Plan::Seat seat = plan.seat(rank);
     peaks.push_back(peak_bytes(plan, model, seat.program, seat.coordinate));
   }
-  return peaks;
+  return engine.gather(peaks);
 }
 
-// Delivers rows of the loader to the ranks of a plan.
+// Delivers rows of the loader to the local ranks of a plan.
 class Feed {
  public:
-  explicit Feed(const Plan& plan) {
-    for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+  Feed(const Plan& plan, const std::vector<std::uint32_t>& ranks) : ranks_(ranks) {
+    for (const std::uint32_t rank : ranks) {
       inputs_.push_back(inputs_of(plan, rank));
       blocks_.push_back(block_of(plan, rank));
     }
   }
 
-  // By rank.
-  Expected<std::vector<Batch>> training(Loader& loader, std::int64_t step) const {
+  using Batches = std::map<std::uint32_t, Batch>;  // by rank
+
+  Expected<Batches> training(Loader& loader, std::int64_t step) const {
     return each(
         [&](Rows block, const auto& inputs) { return loader.training(step, block, inputs); });
   }
-  Expected<std::vector<Batch>> evaluation(const Loader& loader, std::int64_t batch) const {
+  Expected<Batches> evaluation(const Loader& loader, std::int64_t batch) const {
     return each(
         [&](Rows block, const auto& inputs) { return loader.evaluation(batch, block, inputs); });
   }
 
  private:
   template <typename Read>
-  Expected<std::vector<Batch>> each(Read read) const {
-    std::vector<Batch> batches;
-    for (std::size_t rank = 0; rank < blocks_.size(); ++rank) {
-      PIPER_ASSIGN(Batch batch, read(blocks_[rank], inputs_[rank]));
-      batches.push_back(std::move(batch));
+  Expected<Batches> each(Read read) const {
+    Batches batches;
+    for (std::size_t local = 0; local < ranks_.size(); ++local) {
+      PIPER_ASSIGN(batches[ranks_[local]], read(blocks_[local], inputs_[local]));
     }
     return batches;
   }
 
-  std::vector<std::vector<ValueId>> inputs_;  // by rank
+  std::vector<std::uint32_t> ranks_;
+  std::vector<std::vector<ValueId>> inputs_;  // by place in `ranks_`
   std::vector<Rows> blocks_;
 };
 
@@ -83,8 +87,8 @@ class Run {
         files_(files),
         display_(display),
         interrupt_(interrupt),
-        feed_(job.plans.train),
-        planned_(planned_peaks(job.plans.train, job.model)) {}
+        feed_(job.plans.train, engine.local_ranks()),
+        planned_(planned_peaks(job.plans.train, job.model, engine)) {}
 
   Expected<TrainSummary> go() {
     const auto start = std::chrono::steady_clock::now();
@@ -129,7 +133,7 @@ class Run {
 
   Status one_step(std::int64_t step) {
     const auto start = std::chrono::steady_clock::now();
-    PIPER_ASSIGN(std::vector<Batch> batches, feed_.training(loader_, step));
+    PIPER_ASSIGN(Feed::Batches batches, feed_.training(loader_, step));
     StepInput input;
     input.step = updates_ + 1;
     input.lr_factor = lr_factor(job_.config.lr_scheduler, updates_ + 1, job_.config.training.steps);
@@ -183,9 +187,12 @@ class Run {
     record.lr = job_.config.optimizer.lr * factor;
     record.tokens = result.tokens;
     record.seconds = seconds;
-    record.bubble = 1 - result.busy_seconds / (engine_.world() * seconds);
+    const std::vector<std::int64_t> busy = engine_.gather(result.busy_ns);
+    record.bubble =
+        1 - 1e-9 * static_cast<double>(std::accumulate(busy.begin(), busy.end(), std::int64_t{0})) /
+                (static_cast<double>(busy.size()) * seconds);
     record.updated = result.updated();
-    record.peak_bytes = result.peak_bytes;
+    record.peak_bytes = engine_.gather(result.peak_bytes);
     record.planned_peak_bytes = planned_;
     if (step == 1) {
       first_ = record;
@@ -280,7 +287,7 @@ class Run {
 
 Expected<HeldOut> evaluate(const Job& job, Loader& loader, Engine& engine,
                            std::int64_t most_batches, const GoOn& go_on) {
-  const Feed feed(job.plans.evaluate);
+  const Feed feed(job.plans.evaluate, engine.local_ranks());
   std::int64_t batches = loader.evaluation_batches();
   if (most_batches > 0) {
     batches = std::min(batches, most_batches);
@@ -295,7 +302,7 @@ Expected<HeldOut> evaluate(const Job& job, Loader& loader, Engine& engine,
     if (loader.evaluation_tokens(batch) == 0) {
       continue;
     }
-    PIPER_ASSIGN(std::vector<Batch> rows, feed.evaluation(loader, batch));
+    PIPER_ASSIGN(Feed::Batches rows, feed.evaluation(loader, batch));
     StepInput input;
     input.step = batch + 1;
     input.batch = [&](std::uint32_t rank) { return std::move(rows[rank]); };

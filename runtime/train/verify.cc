@@ -123,21 +123,15 @@ class Parity {
   template <typename Visit>
   void for_each_home(Visit visit) const {
     for (std::uint32_t i = 0; i < job_.model.parameters.size(); ++i) {
-      for (std::uint32_t rank = 0; rank < engine_.world(); ++rank) {
-        if (engine_.parameter(rank, static_cast<ParameterId>(i)).defined()) {
-          visit(static_cast<ParameterId>(i), rank);
-        }
+      for (const std::uint32_t rank : engine_.homes(static_cast<ParameterId>(i))) {
+        visit(static_cast<ParameterId>(i), rank);
       }
     }
   }
 
   std::optional<std::uint32_t> home_of(ParameterId id) const {
-    for (std::uint32_t rank = 0; rank < engine_.world(); ++rank) {
-      if (engine_.parameter(rank, id).defined()) {
-        return rank;
-      }
-    }
-    return std::nullopt;
+    const std::vector<std::uint32_t> homes = engine_.homes(id);
+    return homes.empty() ? std::nullopt : std::optional(homes.front());
   }
 
   void compare_gradients(std::int64_t step, const std::vector<at::Tensor>& expected) {

@@ -1,6 +1,5 @@
 #include "runtime/train/weights.h"
 
-#include <functional>
 #include <map>
 
 #include "runtime/checkpoint/hf.h"
@@ -9,17 +8,15 @@
 namespace piper {
 namespace {
 
-// What `read` gives for each parameter on the first rank that has it.
-std::map<std::string, at::Tensor> gather(
-    const Job& job, const Engine& engine,
-    const std::function<at::Tensor(std::uint32_t rank, ParameterId id)>& read) {
+// Each parameter, or what else is kept of it, from the first rank that has it.
+std::map<std::string, at::Tensor> gather(const Job& job, const Engine& engine, What what) {
   std::map<std::string, at::Tensor> tensors;
   for (std::uint32_t i = 0; i < job.model.parameters.size(); ++i) {
-    for (std::uint32_t rank = 0; rank < engine.world(); ++rank) {
-      if (at::Tensor tensor = read(rank, static_cast<ParameterId>(i)); tensor.defined()) {
-        tensors.emplace(job.model.parameters[i].name, std::move(tensor));
-        break;
-      }
+    const ParameterId id{i};
+    const std::vector<std::uint32_t> homes = engine.homes(id);
+    at::Tensor tensor = homes.empty() ? at::Tensor() : engine.gather(what, id, homes.front());
+    if (tensor.defined()) {
+      tensors.emplace(job.model.parameters[i].name, std::move(tensor));
     }
   }
   return tensors;
@@ -45,17 +42,11 @@ Status load_initial_weights(const Job& job, Engine& engine, Reference* reference
 
 Status save_last_weights(const Job& job, const Engine& engine, const ModelFiles& files,
                          const std::string& folder) {
-  return save_hf(folder, job.config, job.model, files,
-                 gather(job, engine, [&](std::uint32_t rank, ParameterId id) {
-                   return engine.master(rank, id);
-                 }));
+  return save_hf(folder, job.config, job.model, files, gather(job, engine, What::master));
 }
 
 Status save_gradients(const Job& job, const Engine& engine, const std::string& file) {
-  return save_weights(file, gather(job, engine, [&](std::uint32_t rank, ParameterId id) {
-                        return job.model.parameter(id).frozen ? at::Tensor()
-                                                              : engine.gradient(rank, id);
-                      }));
+  return save_weights(file, gather(job, engine, What::gradient));
 }
 
 }  // namespace piper

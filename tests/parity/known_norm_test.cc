@@ -87,7 +87,7 @@ void expect_known(Case c, ModelFunction model, double max_norm) {
   for (std::uint32_t i = 0; i < job->model.parameters.size(); ++i) {
     const Parameter& parameter = job->model.parameters[i];
     std::uint32_t homes = 0;
-    for (std::uint32_t rank = 0; rank < (*engine)->world(); ++rank) {
+    for (const std::uint32_t rank : (*engine)->homes(ParameterId{i})) {
       const at::Tensor gradient = (*engine)->gradient(rank, ParameterId{i});
       if (gradient.defined()) {
         ++homes;

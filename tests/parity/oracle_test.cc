@@ -85,7 +85,7 @@ class Oracle : public ::testing::TestWithParam<std::string> {
     for (std::uint32_t i = 0; i < job.model.parameters.size(); ++i) {
       const std::string& name = job.model.parameters[i].name;
       ASSERT_EQ(expected->count(name), 1u) << name;
-      for (std::uint32_t rank = 0; rank < engine.world(); ++rank) {
+      for (const std::uint32_t rank : engine.homes(static_cast<ParameterId>(i))) {
         const at::Tensor tensor = read(rank, static_cast<ParameterId>(i));
         if (tensor.defined()) {
           EXPECT_LE(relative_error(tensor, expected->at(name)), 1e-6)

@@ -20,7 +20,6 @@ class CpuEvent final : public Event, public Sleeper {
 
   void record(std::uint64_t generation) override;
   void wait(std::uint64_t generation) override;
-  void synchronise(std::uint64_t generation) override { wait(generation); }
   void wake() noexcept override;
 
  private:

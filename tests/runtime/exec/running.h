@@ -39,15 +39,7 @@ struct Running {
     start = parameters();
   }
 
-  std::vector<std::uint32_t> homes(ParameterId id) const {
-    std::vector<std::uint32_t> ranks;
-    for (std::uint32_t rank = 0; rank < engine->world(); ++rank) {
-      if (engine->parameter(rank, id).defined()) {
-        ranks.push_back(rank);
-      }
-    }
-    return ranks;
-  }
+  std::vector<std::uint32_t> homes(ParameterId id) const { return engine->homes(id); }
 
   // Copies, from the first home.
   std::vector<at::Tensor> parameters() const {

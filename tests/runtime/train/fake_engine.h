@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace piper::testing {
 
 class FakeEngine : public Engine {
  public:
-  explicit FakeEngine(std::uint32_t world) : world_(world) {}
+  explicit FakeEngine(std::uint32_t ranks) : ranks_(ranks) {
+    std::iota(ranks_.begin(), ranks_.end(), 0);
+  }
 
   struct Asked {
     std::int64_t step;
@@ -37,25 +40,29 @@ class FakeEngine : public Engine {
   }
   bool is_whole() override { return whole; }
   void cancel(const std::string& why) override { cancelled.push_back(why); }
-  at::Tensor parameter(std::uint32_t, ParameterId) const override { return {}; }
-  at::Tensor master(std::uint32_t, ParameterId) const override {
-    return at::full({1}, weight, at::kDouble);
+  const std::vector<std::uint32_t>& local_ranks() const override { return ranks_; }
+  std::vector<ParameterPart> parts(std::uint32_t, What) const override { return {}; }
+  std::vector<std::uint32_t> homes(ParameterId) const override { return ranks_; }
+  at::Tensor gather(What what, ParameterId, std::uint32_t, std::uint32_t) const override {
+    return what == What::master ? at::full({1}, weight, at::kDouble) : at::Tensor();
   }
-  at::Tensor gradient(std::uint32_t, ParameterId) const override { return {}; }
+  std::vector<std::int64_t> gather(const std::vector<std::int64_t>& numbers,
+                                   std::uint32_t) const override {
+    return numbers;
+  }
   void keep_gradients(bool) override {}
   void set_parameter(ParameterId, const at::Tensor&) override {}
-  std::uint32_t world() const override { return world_; }
 
  private:
   Asked ask(const StepInput& input) const {
     Asked asked{input.step, input.lr_factor, {}};
-    for (std::uint32_t rank = 0; rank < world_; ++rank) {
+    for (const std::uint32_t rank : ranks_) {
       asked.batches.push_back(input.batch(rank));
     }
     return asked;
   }
 
-  std::uint32_t world_;
+  std::vector<std::uint32_t> ranks_;
 };
 
 // Two data-parallel ranks that read tokens and labels, and train on `rows` rows a step.
