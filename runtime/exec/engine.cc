@@ -104,7 +104,7 @@ Status prepare(State& state, const Plan& plan, PlanState& made) {
   std::vector<Bodies> all;
   for (std::size_t local = 0; local < state.ranks.size(); ++local) {
     const Program& program = plan.programs[plan.seat(state.ranks[local]->number).program];
-    made.cells[local] = std::vector<Cell>(program.buffers.size());
+    made.cells[local] = make_cells(program, *state.ranks[local]);
     made.moved.emplace_back(program.tasks.size(), 0);
     PIPER_ASSIGN(Bodies bodies, make_bodies(state, plan, made, local, emulated));
     all.push_back(std::move(bodies));

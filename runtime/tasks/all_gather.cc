@@ -8,7 +8,7 @@ namespace {
 class AllGatherTask final : public ReleasingTask {
  public:
   // `gathered` null: the bucket has room for the whole.
-  AllGatherTask(const Site& site, Cell* gathered, Memory memory)
+  AllGatherTask(const Site& site, GatheredCell* gathered, Memory memory)
       : ReleasingTask(site),
         bucket_(site.bucket(site.task.bucket)),
         gathered_(gathered),
@@ -32,7 +32,7 @@ class AllGatherTask final : public ReleasingTask {
   }
 
   const BucketState& bucket_;
-  Cell* gathered_;
+  GatheredCell* gathered_;
   Memory memory_;
   std::int64_t& moved_;
   Gather gather_;
@@ -47,7 +47,8 @@ MadeTask make_all_gather(const Site& site) {
     return misfit(site, "expected a bucket, a communicator and one buffer to write");
   }
   if (site.program.buffer(writes[0]).kind == Buffer::Kind::gathered) {
-    return std::make_unique<AllGatherTask>(site, site.cell(writes[0]), site.memory(writes[0]));
+    return std::make_unique<AllGatherTask>(site, &site.cell<GatheredCell>(writes[0]),
+                                           site.memory(writes[0]));
   }
   return std::make_unique<AllGatherTask>(site, nullptr, Memory{});
 }

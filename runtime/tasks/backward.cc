@@ -16,24 +16,25 @@ namespace {
 class BackwardBase : public ReleasingTask {
  public:
   explicit BackwardBase(const Site& site)
-      : ReleasingTask(site), memory_(site), count_(site.find(Buffer::Kind::token_count)) {}
+      : ReleasingTask(site),
+        memory_(site),
+        count_(site.find<ScalarCell>(Buffer::Kind::token_count)) {}
 
   Status resolve(const Site& site) {
     const Chunk& chunk = site.chunk();
-    Cell* const saved = site.find(Buffer::Kind::saved);
-    if (saved == nullptr) {
+    saved_ = site.find<SavedCell>(Buffer::Kind::saved);
+    if (saved_ == nullptr) {
       return misfit(site, "no buffer for the saved graph");
     }
-    saved_ = &saved->saved;
     if (chunk.has_loss && count_ == nullptr) {
       return misfit(site, "it has the loss, but no token count");
     }
     for (std::size_t i = 0; i < chunk.outputs.size(); ++i) {
-      std::vector<std::pair<ChunkId, const Cell*>> consumers;
+      std::vector<std::pair<ChunkId, const TensorCell*>> consumers;
       for (const BufferId id : site.program.reads_of(site.task)) {
         const Buffer& buffer = site.program.buffer(id);
         if (buffer.kind == Buffer::Kind::gradient && buffer.value == chunk.outputs[i]) {
-          consumers.emplace_back(buffer.chunk, site.cell(id));
+          consumers.emplace_back(buffer.chunk, &site.cell<TensorCell>(id));
         }
       }
       // The last one first, as autograd adds within a chunk.
@@ -50,7 +51,7 @@ class BackwardBase : public ReleasingTask {
       for (const BufferId id : site.program.writes_of(site.task)) {
         const Buffer& buffer = site.program.buffer(id);
         if (buffer.kind == Buffer::Kind::gradient && buffer.value == chunk.inputs[i]) {
-          wanted_.push_back({site.cell(id), i});
+          wanted_.push_back({&site.cell<TensorCell>(id), i});
         }
       }
     }
@@ -85,7 +86,7 @@ class BackwardBase : public ReleasingTask {
   // A view of a received gradient would change when its place in the arena is used again.
   at::Tensor outlive_arena(at::Tensor gradient) const {
     for (const Root& root : roots_) {
-      for (const Cell* const received : root.gradients) {
+      for (const TensorCell* const received : root.gradients) {
         if (received->in_arena && gradient.is_alias_of(received->tensor)) {
           return gradient.clone();
         }
@@ -94,7 +95,7 @@ class BackwardBase : public ReleasingTask {
     return gradient;
   }
 
-  void give(Cell& cell, at::Tensor gradient, const at::Tensor& leaf) const {
+  void give(TensorCell& cell, at::Tensor gradient, const at::Tensor& leaf) const {
     cell.tensor =
         gradient.defined() ? outlive_arena(std::move(gradient)) : at::zeros_like(leaf.detach());
   }
@@ -106,15 +107,15 @@ class BackwardBase : public ReleasingTask {
 
   struct Root {
     std::size_t position;  // in Chunk::outputs
-    std::vector<const Cell*> gradients;
+    std::vector<const TensorCell*> gradients;
   };
   struct Wanted {
-    Cell* cell;
+    TensorCell* cell;
     std::size_t position;  // in Chunk::inputs
   };
   ChainMemory memory_;
-  const Cell* count_;
-  Saved* saved_ = nullptr;
+  const ScalarCell* count_;
+  SavedCell* saved_ = nullptr;
   std::vector<Root> roots_;
   std::vector<Wanted> wanted_;
   torch::autograd::edge_list edges_;  // empty between runs, as gradients_
@@ -174,7 +175,7 @@ class BackwardInputTask final : public BackwardBase {
 
 class BackwardWeightTask final : public ReleasingTask {
  public:
-  BackwardWeightTask(const Site& site, Saved& saved)
+  BackwardWeightTask(const Site& site, SavedCell& saved)
       : ReleasingTask(site), memory_(site), saved_(saved) {}
 
  private:
@@ -185,7 +186,7 @@ class BackwardWeightTask final : public ReleasingTask {
   }
 
   ChainMemory memory_;
-  Saved& saved_;
+  SavedCell& saved_;
 };
 
 template <typename Kind>
@@ -206,8 +207,8 @@ MadeTask make_backward_input(const Site& site) {
 }
 
 MadeTask make_backward_weight(const Site& site) {
-  if (Cell* const saved = site.find(Buffer::Kind::saved); saved != nullptr) {
-    return std::make_unique<BackwardWeightTask>(site, saved->saved);
+  if (SavedCell* const saved = site.find<SavedCell>(Buffer::Kind::saved); saved != nullptr) {
+    return std::make_unique<BackwardWeightTask>(site, *saved);
   }
   return misfit(site, "no buffer for the saved graph");
 }

@@ -8,27 +8,23 @@ ChainMemory::ChainMemory(const Site& site) {
   for (const BufferId id : site.program.reads_of(site.task)) {
     const Buffer& buffer = site.program.buffer(id);
     if (buffer.kind == Buffer::Kind::gathered) {
-      Cell* const cell = site.cell(id);
-      cell->lent = site.bucket(buffer.bucket).gathered.get();
-      PIPER_CHECK(cell->lent != nullptr, "a bucket is gathered of which the rank has the whole");
-      gathered_.push_back(cell);
+      gathered_.push_back(&site.cell<GatheredCell>(id));
     }
   }
   for (const BufferId id : site.program.writes_of(site.task)) {
     const Buffer& buffer = site.program.buffer(id);
     if (buffer.kind == Buffer::Kind::full_gradient) {
-      Cell* const cell = site.cell(id);
       LentStorage* const lent = site.bucket(buffer.bucket).full_gradient.get();
       PIPER_CHECK(lent != nullptr, "a gradient is reduced of which the rank keeps the whole");
       const bool first = site.program.tasks.data() + index(buffer.alloc) == &site.task;
-      gradients_.push_back({cell, lent, site.memory(id), first});
+      gradients_.push_back({&site.cell<TensorCell>(id), lent, site.memory(id), first});
     }
   }
 }
 
 void ChainMemory::enter() const {
-  for (const Cell* const cell : gathered_) {
-    cell->lent->lend(cell->tensor);
+  for (const GatheredCell* const cell : gathered_) {
+    cell->parameters.lend(cell->tensor);
   }
   for (const Gradient& gradient : gradients_) {
     if (gradient.first) {

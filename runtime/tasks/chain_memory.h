@@ -8,7 +8,7 @@
 //           is zero where this computation is the chain's first
 //
 // Buffers that other buckets do without are not there, so this looks at no policy. A gathered
-// bucket takes its memory back when the plan frees it (Cell::clear); a reduce-scatter frees a full
+// bucket takes its memory back when the plan frees it (GatheredCell::clear); a reduce-scatter frees a full
 // gradient beside computations of the next chain, which have lent its storage other memory by then
 // or will.
 #pragma once
@@ -28,12 +28,12 @@ class ChainMemory {
 
  private:
   struct Gradient {
-    Cell* cell;
+    TensorCell* cell;
     LentStorage* lent;
     Memory memory;
     bool first;  // of its chain
   };
-  std::vector<const Cell*> gathered_;
+  std::vector<const GatheredCell*> gathered_;
   std::vector<Gradient> gradients_;
 };
 

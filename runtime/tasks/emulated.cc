@@ -15,7 +15,8 @@ class EmulatedTask final : public ReleasingTask {
     for (const BufferId id : site.program.writes_of(site.task)) {
       const Buffer& buffer = site.program.buffer(id);
       if (buffer.kind == Buffer::Kind::activation || buffer.kind == Buffer::Kind::gradient) {
-        results_.push_back({site.cell(id), site.shape(buffer.value, site.task.microbatch),
+        results_.push_back({&site.cell<TensorCell>(id),
+                            site.shape(buffer.value, site.task.microbatch),
                             to_torch(site.model().value(buffer.value).dtype)});
       }
     }
@@ -23,7 +24,7 @@ class EmulatedTask final : public ReleasingTask {
 
  private:
   struct Result {
-    Cell* cell;
+    TensorCell* cell;
     std::vector<std::int64_t> shape;
     at::ScalarType dtype;
   };

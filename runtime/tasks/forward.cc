@@ -31,14 +31,11 @@ class ForwardTask final : public ReleasingTask {
       : ReleasingTask(site),
         memory_(site),
         recomputes_(site.task.op == Op::recompute),
-        loss_sum_(site.find(Buffer::Kind::loss_sum)),
+        saved_(site.find<SavedCell>(Buffer::Kind::saved)),
+        loss_sum_(site.find<ScalarCell>(Buffer::Kind::loss_sum)),
         has_loss_(site.chunk().has_loss),
         dropout_{site.plan.kind == Plan::Kind::train, site.config.training.seed, 0,
-                 rows_of(site.plan, site.program, site.coordinate, site.task.microbatch).begin} {
-    if (Cell* const saved = site.find(Buffer::Kind::saved); saved != nullptr) {
-      saved_ = &saved->saved;
-    }
-  }
+                 rows_of(site.plan, site.program, site.coordinate, site.task.microbatch).begin} {}
 
   Status resolve(const Site& site) {
     const Chunk& chunk = site.chunk();
@@ -75,7 +72,7 @@ class ForwardTask final : public ReleasingTask {
       if (value == site.model().loss) {
         continue;
       }
-      Cell* const cell = site.find(Buffer::Kind::activation, value);
+      TensorCell* const cell = site.find<TensorCell>(Buffer::Kind::activation, value);
       if ((cell == nullptr) != recomputes_ || !places.contains(value)) {
         return misfit(site, "no buffer for value " + std::to_string(index(value)));
       }
@@ -101,23 +98,23 @@ class ForwardTask final : public ReleasingTask {
 
  private:
   struct Input {
-    const Cell* cell;
+    const TensorCell* cell;
     std::uint32_t place;
     bool leaf;  // the backward wants its gradient
   };
   struct Output {
-    Cell* cell;  // null: recomputed
+    TensorCell* cell;  // null: recomputed
     std::uint32_t place;
     std::size_t position;  // in Chunk::outputs
   };
 
   Status add_input(const Site& site, ValueId value, std::uint32_t place) {
-    const Cell* cell = nullptr;
+    const TensorCell* cell = nullptr;
     for (const BufferId id : site.program.reads_of(site.task)) {
       const Buffer& buffer = site.program.buffer(id);
       if (buffer.value == value &&
           (buffer.kind == Buffer::Kind::input || buffer.kind == Buffer::Kind::activation)) {
-        cell = site.cell(id);
+        cell = &site.cell<TensorCell>(id);
       }
     }
     if (cell == nullptr) {
@@ -268,9 +265,9 @@ class ForwardTask final : public ReleasingTask {
   std::vector<Input> inputs_;
   std::vector<Step> steps_;
   std::vector<Output> outputs_;
-  Saved* saved_ = nullptr;
   bool recomputes_;
-  Cell* loss_sum_;  // null: recomputed, or no loss
+  SavedCell* saved_;      // null: nothing to differentiate
+  ScalarCell* loss_sum_;  // null: recomputed, or no loss
   bool has_loss_;
   bool splits_ = false;  // it leaves a graph, and the backward is BI and BW
   DropoutContext dropout_;
@@ -288,7 +285,7 @@ MadeTask make_forward(const Site& site) {
 }
 
 MadeTask make_recompute(const Site& site) {
-  if (site.find(Buffer::Kind::saved) == nullptr) {
+  if (site.find<SavedCell>(Buffer::Kind::saved) == nullptr) {
     return misfit(site, "no buffer for the saved graph");
   }
   return make_forward(site);

@@ -32,7 +32,7 @@ double sum_of_squares(const T* data, std::int64_t count) {
 
 class GradNormTask final : public ReleasingTask {
  public:
-  GradNormTask(const Site& site, Cell& result)
+  GradNormTask(const Site& site, ScalarCell& result)
       : ReleasingTask(site), result_(result), report_(site.rank.report), tag_(tag_of(site.task)) {
     group_ = site.collective();
     for (const BufferId id : site.program.reads_of(site.task)) {
@@ -79,7 +79,7 @@ class GradNormTask final : public ReleasingTask {
     report_.finite = std::isfinite(result_.number);
   }
 
-  Cell& result_;
+  ScalarCell& result_;
   StepReport& report_;
   std::uint64_t tag_;
   Collective* group_ = nullptr;
@@ -89,7 +89,7 @@ class GradNormTask final : public ReleasingTask {
 }  // namespace
 
 MadeTask make_grad_norm(const Site& site) {
-  Cell* const result = site.find(Buffer::Kind::grad_norm);
+  ScalarCell* const result = site.find<ScalarCell>(Buffer::Kind::grad_norm);
   if (result == nullptr) {
     return misfit(site, "no buffer for the norm");
   }

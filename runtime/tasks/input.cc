@@ -12,13 +12,14 @@ class InputTask final : public ReleasingTask {
     for (const BufferId id : site.program.writes_of(site.task)) {
       const Buffer& buffer = site.program.buffer(id);
       const Rows rows = rows_of(site.plan, site.program, site.coordinate, buffer.microbatch);
-      pieces_.push_back({site.cell(id), buffer.value, rows.begin - block_.begin, rows.count});
+      pieces_.push_back(
+          {&site.cell<TensorCell>(id), buffer.value, rows.begin - block_.begin, rows.count});
     }
   }
 
  private:
   struct Piece {
-    Cell* cell;
+    TensorCell* cell;
     ValueId value;
     std::int64_t begin, count;
   };

@@ -28,8 +28,8 @@ class LossReportTask final : public ReleasingTask {
   explicit LossReportTask(const Site& site)
       : ReleasingTask(site),
         report_(site.rank.report),
-        loss_sum_(site.find(Buffer::Kind::loss_sum)),
-        count_(speaks(site) ? site.find(Buffer::Kind::token_count) : nullptr),
+        loss_sum_(site.find<ScalarCell>(Buffer::Kind::loss_sum)),
+        count_(speaks(site) ? site.find<ScalarCell>(Buffer::Kind::token_count) : nullptr),
         tag_(tag_of(site.task)) {
     group_ = site.collective();
   }
@@ -47,8 +47,8 @@ class LossReportTask final : public ReleasingTask {
   }
 
   StepReport& report_;
-  Cell* loss_sum_;
-  const Cell* count_;
+  ScalarCell* loss_sum_;
+  const ScalarCell* count_;
   std::uint64_t tag_;
   Collective* group_ = nullptr;
 };

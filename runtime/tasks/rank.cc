@@ -1,15 +1,13 @@
 #include "runtime/tasks/rank.h"
 
+#include "core/base/diagnostic.h"
+
 namespace piper {
 
-void Saved::clear() {
-  inputs.clear();
-  outputs.clear();
-  loss.reset();
-  ends.clear();
-  unwanted.clear();
-  rest.roots.clear();
-  rest.gradients.clear();
+BucketState& Rank::bucket(BucketId id) const {
+  PIPER_CHECK(index(id) < buckets.size() && buckets[index(id)],
+              "rank " + std::to_string(number) + " has no bucket " + std::to_string(index(id)));
+  return *buckets[index(id)];
 }
 
 }  // namespace piper

@@ -1,4 +1,4 @@
-// What a rank holds, and what the buffers of its plan contain. Tasks keep pointers into it.
+// What a rank holds. Tasks keep pointers into it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,6 @@
 
 #include "core/plan/plan.h"
 #include "runtime/autograd/lent_storage.h"
-#include "runtime/autograd/split_backward.h"
 #include "runtime/data/batch.h"
 #include "runtime/memory/account.h"
 #include "runtime/model/build.h"
@@ -22,37 +21,6 @@ struct Node;
 }
 
 namespace piper {
-
-// Between the forward and the backward of a chunk and micro-batch.
-struct Saved {
-  Tensors inputs;  // leaves, by position in Chunk::inputs; undefined: wants no gradient
-  // Where the graph of each output begins, by position in Chunk::outputs; not valid: has none.
-  std::vector<torch::autograd::Edge> outputs;
-  at::Tensor loss;  // undefined: not this chunk's, or nothing to differentiate
-  // Where BI stops beside inputs: lookups of parameters' rows, as of the embedding; and values that
-  // regions read from which no gradient goes on, and whose own nobody wants.
-  std::vector<torch::autograd::Edge> ends, unwanted;
-  WeightGradients rest;  // between BI and BW
-
-  void clear();
-};
-
-// The contents of a buffer.
-struct Cell {
-  at::Tensor tensor;  // input, activation, gradient, gathered, full_gradient
-  Saved saved;
-  double number = 0;            // loss_sum, token_count, grad_norm
-  bool in_arena = false;        // the tensor's memory will be used again by another buffer
-  LentStorage* lent = nullptr;  // gathered: what the tensor is lent to
-
-  void clear() {
-    if (lent != nullptr) {
-      lent->take_back(tensor);
-    }
-    tensor.reset();
-    saved.clear();
-  }
-};
 
 // The parameters of a bucket on one rank: flat tensors. Each has the whole bucket, padded, or the
 // rank's part of it. The model's parameters are views of `value`, and their gradients of
@@ -84,6 +52,8 @@ struct Rank {
   Batch batch;
   StepReport report;
   std::shared_ptr<Account> account;
+
+  BucketState& bucket(BucketId id) const;  // that has a home here
 };
 
 // For all ranks of an engine; changed between steps only, but for the gate.

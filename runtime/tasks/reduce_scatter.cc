@@ -7,7 +7,7 @@ namespace {
 
 class ReduceScatterTask final : public ReleasingTask {
  public:
-  ReduceScatterTask(const Site& site, const Cell& whole, const at::Tensor& part)
+  ReduceScatterTask(const Site& site, const TensorCell& whole, const at::Tensor& part)
       : ReleasingTask(site),
         whole_(whole),
         part_(part),
@@ -25,7 +25,7 @@ class ReduceScatterTask final : public ReleasingTask {
     moved_ = static_cast<std::int64_t>(group_->reduce_scatter(launch, scatter_));
   }
 
-  const Cell& whole_;
+  const TensorCell& whole_;
   const at::Tensor part_;
   std::int64_t& moved_;
   Collective* group_;
@@ -35,7 +35,7 @@ class ReduceScatterTask final : public ReleasingTask {
 }  // namespace
 
 MadeTask make_reduce_scatter(const Site& site) {
-  const Cell* const whole = site.find(Buffer::Kind::full_gradient);
+  const TensorCell* const whole = site.find<TensorCell>(Buffer::Kind::full_gradient);
   if (whole == nullptr || !site.bucket(site.task.bucket).gradient.defined() ||
       !valid(site.task.communicator)) {
     return misfit(site, "expected a bucket with gradients, and a communicator");

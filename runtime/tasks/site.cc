@@ -22,15 +22,15 @@ at::Tensor Memory::take(MemoryKind kind) const {
   return at::empty({elements}, dtype);
 }
 
-Cell* Site::find(Buffer::Kind kind, ValueId value) const {
+BufferId Site::find_buffer(Buffer::Kind kind, ValueId value) const {
   for (const auto buffers : {program.reads_of(task), program.writes_of(task)}) {
     for (const BufferId id : buffers) {
       if (program.buffer(id).kind == kind && program.buffer(id).value == value) {
-        return cell(id);
+        return id;
       }
     }
   }
-  return nullptr;
+  return none<BufferId>();
 }
 
 std::vector<std::int64_t> Site::shape(ValueId value, std::uint32_t microbatch) const {
@@ -44,13 +44,6 @@ std::vector<std::int64_t> Site::shape(ValueId value, std::uint32_t microbatch) c
 Collective* Site::collective() const {
   return valid(task.communicator) ? communications[index(task.communicator)].collective.get()
                                   : nullptr;
-}
-
-BucketState& Site::bucket(BucketId id) const {
-  PIPER_CHECK(
-      index(id) < rank.buckets.size() && rank.buckets[index(id)],
-      "rank " + std::to_string(rank.number) + " has no bucket " + std::to_string(index(id)));
-  return *rank.buckets[index(id)];
 }
 
 Memory Site::memory(BufferId id) const {
@@ -70,7 +63,7 @@ Memory Site::memory(BufferId id) const {
 
 ReleasingTask::ReleasingTask(const Site& site) {
   for (const BufferId id : site.program.frees_of(site.task)) {
-    frees_.push_back(site.cell(id));
+    frees_.push_back(&site.cells[index(id)]);
   }
 }
 

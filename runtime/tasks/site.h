@@ -10,6 +10,7 @@
 #include "core/config/config.h"
 #include "core/plan/plan.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/tasks/cell.h"
 #include "runtime/tasks/rank.h"
 #include "runtime/tasks/task.h"
 
@@ -43,10 +44,22 @@ struct Site {
 
   const ModelGraph& model() const { return rank.model.graph; }
   const Chunk& chunk() const { return plan.chunks[index(task.chunk)]; }
-  Cell* cell(BufferId id) const { return &cells[index(id)]; }
 
-  // The first such buffer among what the task reads and writes; null: none.
-  Cell* find(Buffer::Kind kind, ValueId value = none<ValueId>()) const;
+  // What a buffer contains: C is what the buffer's kind has.
+  template <typename C>
+  C& cell(BufferId id) const {
+    C* const contents = std::get_if<C>(&cells[index(id)]);
+    PIPER_CHECK(contents != nullptr, "a buffer of another kind");
+    return *contents;
+  }
+
+  // That of the first such buffer among what the task reads and writes; null: none.
+  template <typename C>
+  C* find(Buffer::Kind kind, ValueId value = none<ValueId>()) const {
+    const BufferId id = find_buffer(kind, value);
+    return valid(id) ? &cell<C>(id) : nullptr;
+  }
+  BufferId find_buffer(Buffer::Kind kind, ValueId value) const;
 
   // Rows of a micro-batch on this rank.
   std::int64_t rows(std::uint32_t microbatch) const {
@@ -59,7 +72,7 @@ struct Site {
   // The task's; null where it has none.
   Collective* collective() const;
 
-  BucketState& bucket(BucketId id) const;
+  BucketState& bucket(BucketId id) const { return rank.bucket(id); }
 
   Memory memory(BufferId id) const;
 };
@@ -71,7 +84,7 @@ class ReleasingTask : public TaskBody {
   void launch(const Launch& launch) final {
     enqueue(launch);
     for (Cell* const cell : frees_) {
-      cell->clear();
+      clear(*cell);
     }
   }
 

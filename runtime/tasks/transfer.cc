@@ -13,7 +13,7 @@ class TransferTask : public ReleasingTask {
       return misfit(site, "expected one buffer and a communicator");
     }
     const Buffer& buffer = site.program.buffer(buffers[0]);
-    cell_ = site.cell(buffers[0]);
+    cell_ = &site.cell<TensorCell>(buffers[0]);
     moved_ = &site.moved;
     link_ = site.communications[index(site.task.communicator)].point_to_point.get();
     shape_ = site.shape(buffer.value, site.task.microbatch);
@@ -27,7 +27,7 @@ class TransferTask : public ReleasingTask {
   }
 
   std::uint32_t self_, peer_;
-  Cell* cell_ = nullptr;
+  TensorCell* cell_ = nullptr;
   PointToPoint* link_ = nullptr;
   std::int64_t* moved_ = nullptr;
   std::vector<std::int64_t> shape_;

@@ -7,7 +7,7 @@ namespace {
 
 class UpdateTask final : public ReleasingTask {
  public:
-  UpdateTask(const Site& site, const Cell& norm)
+  UpdateTask(const Site& site, const ScalarCell& norm)
       : ReleasingTask(site),
         bucket_(site.bucket(site.task.bucket)),
         norm_(norm),
@@ -35,7 +35,7 @@ class UpdateTask final : public ReleasingTask {
   }
 
   BucketState& bucket_;
-  const Cell& norm_;
+  const ScalarCell& norm_;
   const Switches& switches_;
   double max_norm_;
   OptimizerSettings settings_;
@@ -44,7 +44,7 @@ class UpdateTask final : public ReleasingTask {
 }  // namespace
 
 MadeTask make_update(const Site& site) {
-  const Cell* const norm = site.find(Buffer::Kind::grad_norm);
+  const ScalarCell* const norm = site.find<ScalarCell>(Buffer::Kind::grad_norm);
   if (norm == nullptr) {
     return misfit(site, "no gradient norm");
   }
