@@ -18,18 +18,19 @@ namespace piper {
 // One thread at a time.
 class LentStorage {
  public:
-  explicit LentStorage(at::ScalarType dtype);
+  LentStorage(at::ScalarType dtype, at::Device device);
 
   // A contiguous tensor that begins `offset` elements into the storage.
   at::Tensor tensor(std::int64_t offset, const std::vector<std::int64_t>& shape) const;
 
-  // `memory` is flat, of the storage's type, and outlives its use.
+  // `memory` is flat, of the storage's type and device, and outlives its use.
   void lend(const at::Tensor& memory);
   // Where `memory` is what is lent.
   void take_back(const at::Tensor& memory);
 
  private:
   at::ScalarType dtype_;
+  at::Device device_;
   c10::Storage storage_;
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 // One plan of the job, ready to run.
 struct PlanState {
-  std::vector<Communication> communications;     // by CommId
+  std::vector<Communications> communications;        // by local rank
   std::vector<std::vector<Cell>> cells;          // by rank and BufferId
   std::unique_ptr<Executor> executor;            // null: the job has no such plan
   std::uint32_t reporter = 0;                    // a rank that knows the loss and the norm
@@ -173,6 +173,7 @@ class PlanEngine final : public Engine {
       auto rank = std::make_unique<Rank>();
       rank->number = number;
       rank->account = state.backend->account(state.ranks.size());
+      rank->scalars = StepScalars(to_torch(state.backend->device().id()));
       PIPER_ASSIGN(rank->model, state.parts.model());
       PIPER_TRY(compare(state.job.model, rank->model.graph));
       place_parameters(main(), *rank);
@@ -268,10 +269,11 @@ class PlanEngine final : public Engine {
     PIPER_CHECK(plan.executor, "the job has no such plan");
     for (const std::unique_ptr<Rank>& rank : state_->ranks) {
       rank->batch = input.batch(rank->number);
-      rank->report = {};
     }
-
-    state_->switches.update = any_label_counts();
+    const bool nothing = !any_label_counts();
+    for (const std::unique_ptr<Rank>& rank : state_->ranks) {
+      rank->scalars.begin(input.lr_factor, input.step, nothing);
+    }
 
     const auto start = std::chrono::steady_clock::now();
     PIPER_TRY(plan.executor->run(
@@ -282,7 +284,7 @@ class PlanEngine final : public Engine {
     StepResult result;
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const StepReport& report = state_->ranks[plan.reporter]->report;
+    const StepReport report = StepScalars::report(state_->ranks[plan.reporter]->scalars.all);
     result.loss = report.loss;
     result.tokens = static_cast<std::int64_t>(report.tokens);
     result.grad_norm = report.norm;

@@ -50,7 +50,7 @@ void place(BucketState& state, Rank& rank) {
                    ? state.value
                    : state.value.narrow(0, state.share.index * elements, elements);
   if (state.value.numel() < bucket.padded_elements()) {
-    state.gathered = std::make_unique<LentStorage>(to_torch(bucket.dtype));
+    state.gathered = std::make_unique<LentStorage>(to_torch(bucket.dtype), state.value.device());
   }
   if (bucket.frozen) {
     state.master = state.value;
@@ -60,7 +60,7 @@ void place(BucketState& state, Rank& rank) {
       state.gradient = at::zeros({elements}, to_torch(wide));
     }
     if (elements < bucket.padded_elements()) {
-      state.full_gradient = std::make_unique<LentStorage>(to_torch(wide));
+      state.full_gradient = std::make_unique<LentStorage>(to_torch(wide), state.value.device());
     }
     const Charge charge(MemoryKind::optimizer);
     state.master = wide != bucket.dtype ? at::zeros({elements}, to_torch(wide)) : state.part;

@@ -11,10 +11,10 @@ namespace {
 
 // One pass over memory: with LibTorch's operators an AdamW update would take about ten.
 template <typename T>
-void sgd(const OptimizerSettings& settings, bool first, std::int64_t count, T* value,
-         const T* gradient, T scale, T* momentum) {
+void sgd(const OptimizerSettings& settings, std::int64_t count, T* value, const T* gradient,
+         T scale, T* momentum) {
   const T decay = static_cast<T>(settings.weight_decay);
-  const T keep = static_cast<T>(first ? 0 : settings.momentum);
+  const T keep = static_cast<T>(settings.momentum);
   const T lr = static_cast<T>(settings.lr);
   if (momentum == nullptr) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -52,26 +52,33 @@ template <typename T>
 void update_as(const OptimizerSettings& settings, std::int64_t step, at::Tensor& value,
                const at::Tensor& gradient, double scale, OptimizerState& state) {
   const std::int64_t count = value.numel();
-  const bool fresh = !state.first.defined();
   if (settings.name == OptimizerName::sgd) {
-    if (settings.momentum != 0 && fresh) {
-      state.first = at::zeros_like(value);
-    }
-    sgd<T>(settings, fresh, count, value.mutable_data_ptr<T>(), gradient.const_data_ptr<T>(),
+    sgd<T>(settings, count, value.mutable_data_ptr<T>(), gradient.const_data_ptr<T>(),
            static_cast<T>(scale),
-           settings.momentum != 0 ? state.first.mutable_data_ptr<T>() : nullptr);
+           state.first.defined() ? state.first.mutable_data_ptr<T>() : nullptr);
     return;
-  }
-  if (fresh) {
-    state.first = at::zeros_like(value);
-    state.second = at::zeros_like(value);
   }
   adamw<T>(settings, step, count, value.mutable_data_ptr<T>(), gradient.const_data_ptr<T>(),
            static_cast<T>(scale), state.first.mutable_data_ptr<T>(),
            state.second.mutable_data_ptr<T>());
 }
 
+double number(const at::Tensor& scalar) {
+  return *scalar.const_data_ptr<double>();
+}
+
 }  // namespace
+
+OptimizerState make_state(const OptimizerSettings& settings, const at::Tensor& value) {
+  OptimizerState state;
+  if (settings.name == OptimizerName::adamw || settings.momentum != 0) {
+    state.first = at::zeros_like(value);
+  }
+  if (settings.name == OptimizerName::adamw) {
+    state.second = at::zeros_like(value);
+  }
+  return state;
+}
 
 void update(const OptimizerSettings& settings, std::int64_t step, at::Tensor value,
             const at::Tensor& gradient, double scale, OptimizerState& state) {
@@ -85,6 +92,16 @@ void update(const OptimizerSettings& settings, std::int64_t step, at::Tensor val
   }
   // A backward pass that still needs the old value fails, as after an operator of LibTorch.
   value.unsafeGetTensorImpl()->bump_version();
+}
+
+void update(OptimizerSettings settings, double max_norm, const UpdateScalars& scalars,
+            at::Tensor value, const at::Tensor& gradient, OptimizerState& state) {
+  if (number(scalars.skip) != 0) {
+    return;
+  }
+  settings.lr *= number(scalars.lr_factor);
+  update(settings, static_cast<std::int64_t>(number(scalars.updates)), std::move(value), gradient,
+         clip_scale(max_norm, number(scalars.norm)), state);
 }
 
 OptimizerSettings settings_of(const Config& config, std::uint32_t group) {

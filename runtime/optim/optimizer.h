@@ -17,18 +17,32 @@ struct OptimizerSettings {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, momentum = 0;
 };
 
-// State of one flat group of elements; tensors are in the gradient's dtype. Empty until the first
-// update.
+// State of one flat group of elements: as the value, undefined where the optimizer has no such.
 struct OptimizerState {
   at::Tensor first, second;  // momentum / exp_avg, exp_avg_sq
 };
 
+// That before the first update of `value`: zero.
+OptimizerState make_state(const OptimizerSettings& settings, const at::Tensor& value);
+
 // One update of `value` (fp32 or wider) by `gradient` * `scale`, in place. `step` counts from 1.
-//   SGD:   g += weight_decay * w;  m = momentum * m + g (m = g at the first step);  w -= lr * m
+//   SGD:   g += weight_decay * w;  m = momentum * m + g;  w -= lr * m
 //   AdamW: w *= 1 - lr * weight_decay; then Adam with bias correction (Loshchilov and Hutter, arXiv
-//   1711.05101)
+//          1711.05101)
 void update(const OptimizerSettings& settings, std::int64_t step, at::Tensor value,
             const at::Tensor& gradient, double scale, OptimizerState& state);
+
+// What an update reads where the parameters are: one element each, in float64.
+struct UpdateScalars {
+  at::Tensor lr_factor;  // multiplies the settings' lr
+  at::Tensor updates;    // the count of updates, this one among them
+  at::Tensor norm;       // of all gradients, for clipping
+  at::Tensor skip;       // other than 0: nothing changes
+};
+
+// The same, clipped to `max_norm` (0: not).
+void update(OptimizerSettings settings, double max_norm, const UpdateScalars& scalars,
+            at::Tensor value, const at::Tensor& gradient, OptimizerState& state);
 
 // What clipping multiplies every gradient by, from the global norm: max_norm / (norm + 1e-6) where
 // that is below 1, as PyTorch's clip_grad_norm_; 1 where max_norm is 0.

@@ -20,7 +20,7 @@ class AllGatherTask final : public ReleasingTask {
  private:
   void enqueue(const Launch& launch) override {
     if (gathered_ != nullptr) {
-      gathered_->tensor = memory_.take(MemoryKind::gathered);
+      gathered_->tensor = memory_.take(MemoryKind::gathered, launch);
     }
     const at::Tensor& whole = gathered_ != nullptr ? gathered_->tensor : bucket_.value;
     PIPER_CHECK(whole.numel() == bucket_.part.numel() * group_->size(),

@@ -1,6 +1,6 @@
 #include "runtime/tasks/backward.h"
 
-#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
@@ -76,8 +76,9 @@ class BackwardBase : public ReleasingTask {
     }
     if (saved_->loss.defined()) {
       edges_.push_back(torch::autograd::impl::gradient_edge(saved_->loss));
-      const double scale = count_->number > 0 ? 1 / count_->number : 0;
-      gradients_.push_back(at::full(saved_->loss.sizes(), scale, saved_->loss.options()));
+      gradients_.push_back(at::ones(saved_->loss.sizes(), saved_->loss.options())
+                               .div_(count_->number)
+                               .masked_fill_(count_->number.eq(0), 0));
     }
     saved_->outputs.clear();
     saved_->loss.reset();
@@ -127,9 +128,9 @@ class BackwardTask final : public BackwardBase {
   using BackwardBase::BackwardBase;
 
  private:
-  void enqueue(const Launch&) override {
+  void enqueue(const Launch& launch) override {
     const Charge charge(MemoryKind::activation);
-    memory_.enter();
+    memory_.enter(launch);
     collect();
     if (!edges_.empty()) {
       // Leaves take their gradients: parameters add to the flat buffers, inputs keep theirs.
@@ -151,9 +152,9 @@ class BackwardInputTask final : public BackwardBase {
   using BackwardBase::BackwardBase;
 
  private:
-  void enqueue(const Launch&) override {
+  void enqueue(const Launch& launch) override {
     const Charge charge(MemoryKind::activation);
-    memory_.enter();
+    memory_.enter(launch);
     collect();
     torch::autograd::edge_list leaves;
     for (const Wanted& wanted : wanted_) {
@@ -179,9 +180,9 @@ class BackwardWeightTask final : public ReleasingTask {
       : ReleasingTask(site), memory_(site), saved_(saved) {}
 
  private:
-  void enqueue(const Launch&) override {
+  void enqueue(const Launch& launch) override {
     const Charge charge(MemoryKind::activation);
-    memory_.enter();
+    memory_.enter(launch);
     backward_weight(saved_.rest);
   }
 

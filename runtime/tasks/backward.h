@@ -1,7 +1,7 @@
 // backward, backward_input, backward_weight: one call of the autograd engine each.
 //
 //   before: `saved` holds the chunk's graph, its outputs' gradients are in their buffers; the loss
-//           has gradient 1 / (token count of the global batch)
+//           has gradient 1 / (token count of the global batch), 0 where that is 0
 //   after:  parameter gradients have been added to the flat buffers (not by backward_input); the
 //           gradients of its inputs are in their buffers (not by backward_weight)
 //

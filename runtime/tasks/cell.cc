@@ -1,6 +1,6 @@
 #include "runtime/tasks/cell.h"
 
-#include <type_traits>
+#include <ATen/ops/zeros.h>
 
 #include "runtime/tasks/rank.h"
 
@@ -26,7 +26,7 @@ Cell make_cell(const Buffer& buffer, const Rank& rank) {
     case Buffer::Kind::loss_sum:
     case Buffer::Kind::token_count:
     case Buffer::Kind::grad_norm:
-      return ScalarCell{};
+      return ScalarCell{at::zeros({}, rank.scalars.all.options())};
     case Buffer::Kind::parameter:
     case Buffer::Kind::parameter_gradient:
     case Buffer::Kind::optimizer:
@@ -38,6 +38,7 @@ Cell make_cell(const Buffer& buffer, const Rank& rank) {
 }  // namespace
 
 std::vector<Cell> make_cells(const Program& program, const Rank& rank) {
+  const Charge charge(rank.account.get(), MemoryKind::workspace);
   std::vector<Cell> cells;
   cells.reserve(program.buffers.size());
   for (const Buffer& buffer : program.buffers) {

@@ -49,9 +49,9 @@ struct SavedCell {
   void clear();
 };
 
-// loss_sum, token_count, grad_norm: live as long as the job.
+// loss_sum, token_count, grad_norm: one element in float64, as long as the job.
 struct ScalarCell {
-  double number = 0;
+  at::Tensor number;
 };
 
 // Nothing: parameters, their gradients and optimizer are in the rank's buckets.

@@ -22,13 +22,13 @@ ChainMemory::ChainMemory(const Site& site) {
   }
 }
 
-void ChainMemory::enter() const {
+void ChainMemory::enter(const Launch& launch) const {
   for (const GatheredCell* const cell : gathered_) {
     cell->parameters.lend(cell->tensor);
   }
   for (const Gradient& gradient : gradients_) {
     if (gradient.first) {
-      gradient.cell->tensor = gradient.memory.take(MemoryKind::gradient);
+      gradient.cell->tensor = gradient.memory.take(MemoryKind::gradient, launch);
       gradient.cell->tensor.zero_();
     }
     gradient.lent->lend(gradient.cell->tensor);

@@ -24,7 +24,7 @@ class ChainMemory {
   explicit ChainMemory(const Site& site);
 
   // On the thread of the compute stream.
-  void enter() const;
+  void enter(const Launch& launch) const;
 
  private:
   struct Gradient {

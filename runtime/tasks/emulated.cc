@@ -29,12 +29,13 @@ class EmulatedTask final : public ReleasingTask {
     at::ScalarType dtype;
   };
 
-  void enqueue(const Launch&) override {
+  void enqueue(const Launch& launch) override {
     const Sleep sleep(nanoseconds_);
     const Charge charge(MemoryKind::activation);
-    memory_.enter();
+    memory_.enter(launch);
     for (const Result& result : results_) {
-      result.cell->tensor = at::zeros(result.shape, result.dtype);
+      result.cell->tensor =
+          at::zeros(result.shape, at::dtype(result.dtype).device(to_torch(launch.device)));
     }
     sleep.wait();
   }

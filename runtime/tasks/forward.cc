@@ -158,7 +158,7 @@ class ForwardTask final : public ReleasingTask {
     const InDropoutContext dropout(dropout_);
     const c10::AutoGradMode grad_mode(saved_ != nullptr);
     const Charge charge(MemoryKind::activation);
-    memory_.enter();
+    memory_.enter(launch);
     if (saved_ != nullptr) {
       saved_->inputs.resize(inputs_.size());
       saved_->outputs.resize(output_count_);
@@ -180,7 +180,7 @@ class ForwardTask final : public ReleasingTask {
     }
     if (has_loss_) {
       if (!recomputes_) {
-        loss_sum_->number += values_[loss_].item<double>();
+        loss_sum_->number.add_(values_[loss_].detach());
       }
       if (saved_ != nullptr && values_[loss_].requires_grad()) {
         saved_->loss = values_[loss_];

@@ -24,8 +24,8 @@ class InputTask final : public ReleasingTask {
     std::int64_t begin, count;
   };
 
-  // Copies, as to a device of its own: the loader's memory is not the rank's.
-  void enqueue(const Launch&) override {
+  // Copies: the loader's memory is not the rank's.
+  void enqueue(const Launch& launch) override {
     const Charge charge(MemoryKind::activation);
     for (const Piece& piece : pieces_) {
       const auto found = rank_.batch.find(piece.value);
@@ -38,7 +38,8 @@ class InputTask final : public ReleasingTask {
                                            " rows of input '" + name + "', got " +
                                            c10::str(found->second.sizes()));
       }
-      piece.cell->tensor = found->second.narrow(0, piece.begin, piece.count).clone();
+      piece.cell->tensor = found->second.narrow(0, piece.begin, piece.count)
+                               .to(to_torch(launch.device), /*non_blocking=*/true, /*copy=*/true);
     }
   }
 

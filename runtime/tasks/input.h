@@ -1,7 +1,7 @@
 // input: cuts the rank's batch into the rows of a micro-batch.
 //
-//   before: Rank::batch has the rank's block of every input     after: each written buffer views
-//   its micro-batch's rows
+//   before: Rank::batch has the rank's block of every input
+//   after:  each written buffer has its micro-batch's rows
 #pragma once
 
 #include "runtime/tasks/site.h"

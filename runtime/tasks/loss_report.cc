@@ -1,7 +1,6 @@
 #include "runtime/tasks/loss_report.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/tasks/reduction.h"
 
@@ -27,30 +26,29 @@ class LossReportTask final : public ReleasingTask {
  public:
   explicit LossReportTask(const Site& site)
       : ReleasingTask(site),
-        report_(site.rank.report),
+        scalars_(site.rank.scalars),
         loss_sum_(site.find<ScalarCell>(Buffer::Kind::loss_sum)),
         count_(speaks(site) ? site.find<ScalarCell>(Buffer::Kind::token_count) : nullptr),
-        tag_(tag_of(site.task)) {
-    group_ = site.collective();
-  }
+        tag_(tag_of(site.task)),
+        group_(site.collective()) {}
 
  private:
   void enqueue(const Launch& launch) override {
-    const double loss = loss_sum_ != nullptr ? loss_sum_->number : 0;
-    const double count = count_ != nullptr ? count_->number : 0;
-    const auto [all_losses, tokens] = sum_over<2>(group_, launch, tag_, {loss, count});
-    report_.loss = tokens > 0 ? all_losses / tokens : std::numeric_limits<double>::quiet_NaN();
-    report_.tokens = tokens;
     if (loss_sum_ != nullptr) {
-      loss_sum_->number = 0;
+      scalars_.loss_sum.copy_(loss_sum_->number);
+      loss_sum_->number.zero_();
     }
+    if (count_ != nullptr) {
+      scalars_.tokens.copy_(count_->number);
+    }
+    sum_over(group_, launch, tag_, scalars_.sums);
   }
 
-  StepReport& report_;
-  ScalarCell* loss_sum_;
+  const StepScalars& scalars_;  // whose sums are 0 where the rank has nothing to add
+  const ScalarCell* loss_sum_;
   const ScalarCell* count_;
   std::uint64_t tag_;
-  Collective* group_ = nullptr;
+  Collective* group_;
 };
 
 }  // namespace

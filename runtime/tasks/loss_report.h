@@ -1,7 +1,7 @@
 // loss_report: the loss of the global batch, on every rank.
 //
-//   before: loss_sum holds the token losses of the rank's micro-batches     after: StepReport::loss is
-//   their sum over all ranks / the token count (NaN where no label counts); loss_sum is 0
+//   before: loss_sum holds the token losses of the rank's micro-batches
+//   after:  StepScalars hold their sum over all ranks, and the token count; loss_sum is 0
 #pragma once
 
 #include "runtime/tasks/site.h"

@@ -14,6 +14,7 @@
 #include "runtime/model/build.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/tasks/parts.h"
+#include "runtime/tasks/step_scalars.h"
 #include "runtime/tasks/update_gate.h"
 
 namespace torch::autograd {
@@ -39,18 +40,12 @@ struct BucketState {
       accumulators;  // kept, or each graph makes its own
 };
 
-// What a step is asked and answers, beside tensors.
-struct StepReport {
-  double loss = 0, tokens = 0, norm = 0;
-  bool finite = true;
-};
-
 struct Rank {
   std::uint32_t number = 0;
   LiveModel model;
   std::vector<std::unique_ptr<BucketState>> buckets;  // by BucketId; null: no home here
   Batch batch;
-  StepReport report;
+  StepScalars scalars;
   std::shared_ptr<Account> account;
 
   BucketState& bucket(BucketId id) const;  // that has a home here
@@ -59,7 +54,6 @@ struct Rank {
 // For all ranks of an engine; changed between steps only, but for the gate.
 struct Switches {
   bool keep_gradients = false;
-  bool update = true;  // false: no label of the global batch counts
   mutable UpdateGate gate;
 };
 

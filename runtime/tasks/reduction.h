@@ -1,7 +1,7 @@
 // What the reducing tasks share.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime/tasks/site.h"
@@ -13,14 +13,14 @@ inline std::uint64_t tag_of(const Task& task) {
   return static_cast<std::uint64_t>(task.op) << 32 | index(task.bucket);
 }
 
-// Sums a few numbers over the members, with the same bits for all.
-template <std::size_t n>
-std::array<double, n> sum_over(Collective* group, const Launch& launch, std::uint64_t tag,
-                               std::array<double, n> numbers) {
+// Sums a few numbers, in float64, over the members, with the same bits for all. `group` null: the
+// rank is the only one.
+inline void sum_over(Collective* group, const Launch& launch, std::uint64_t tag,
+                     const at::Tensor& numbers) {
   if (group != nullptr) {
-    group->all_reduce(launch, {tag, DType::float64, numbers.data(), n});
+    group->all_reduce(launch, {tag, DType::float64, numbers.mutable_data_ptr(),
+                               static_cast<std::size_t>(numbers.numel())});
   }
-  return numbers;
 }
 
 }  // namespace piper

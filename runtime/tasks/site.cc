@@ -14,12 +14,12 @@ Share group_of(const Communicator& communicator, std::uint32_t rank) {
   return {groups_of(communicator)[seat.group], seat.place};
 }
 
-at::Tensor Memory::take(MemoryKind kind) const {
+at::Tensor Memory::take(MemoryKind kind, const Launch& launch) const {
   if (place.defined()) {
     return place;
   }
   const Charge charge(kind);
-  return at::empty({elements}, dtype);
+  return at::empty({elements}, at::dtype(dtype).device(to_torch(launch.device)));
 }
 
 BufferId Site::find_buffer(Buffer::Kind kind, ValueId value) const {

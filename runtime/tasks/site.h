@@ -16,6 +16,10 @@
 
 namespace piper {
 
+inline at::Device to_torch(DeviceId device) {
+  return {static_cast<at::DeviceType>(device.type), device.index};
+}
+
 // The group of a collective's ranks that `rank` is in.
 Share group_of(const Communicator& communicator, std::uint32_t rank);
 
@@ -25,8 +29,8 @@ struct Memory {
   std::int64_t elements = 0;
   at::ScalarType dtype = at::kFloat;
 
-  // The place, or new memory, charged to `kind`. Flat.
-  at::Tensor take(MemoryKind kind) const;
+  // The place, or new memory of the launch's device, charged to `kind`. Flat.
+  at::Tensor take(MemoryKind kind, const Launch& launch) const;
 };
 
 struct Site {

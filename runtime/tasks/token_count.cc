@@ -1,8 +1,6 @@
 #include "runtime/tasks/token_count.h"
 
-#include <algorithm>
-
-#include "runtime/data/dataset.h"
+#include "runtime/tasks/kernels.h"
 #include "runtime/tasks/reduction.h"
 
 namespace piper {
@@ -11,8 +9,10 @@ namespace {
 class TokenCountTask final : public ReleasingTask {
  public:
   TokenCountTask(const Site& site, ScalarCell& result)
-      : ReleasingTask(site), result_(result), tag_(tag_of(site.task)) {
-    group_ = site.collective();
+      : ReleasingTask(site),
+        count_(result.number),
+        tag_(tag_of(site.task)),
+        group_(site.collective()) {
     for (const BufferId id : site.program.reads_of(site.task)) {
       if (site.program.buffer(id).value == site.model().labels) {
         labels_.push_back(&site.cell<TensorCell>(id));
@@ -22,18 +22,16 @@ class TokenCountTask final : public ReleasingTask {
 
  private:
   void enqueue(const Launch& launch) override {
-    std::int64_t count = 0;
+    count_.zero_();
     for (const TensorCell* const cell : labels_) {
-      const at::Tensor labels = cell->tensor.contiguous();
-      const std::int64_t* const begin = labels.const_data_ptr<std::int64_t>();
-      count += labels.numel() - std::count(begin, begin + labels.numel(), kIgnoredLabel);
+      add_counted(cell->tensor, count_);
     }
-    result_.number = sum_over<1>(group_, launch, tag_, {static_cast<double>(count)})[0];
+    sum_over(group_, launch, tag_, count_);
   }
 
-  ScalarCell& result_;
+  at::Tensor count_;
   std::uint64_t tag_;
-  Collective* group_ = nullptr;
+  Collective* group_;
   std::vector<const TensorCell*> labels_;
 };
 

@@ -58,7 +58,7 @@ class RecvTask final : public TransferTask {
 
  private:
   void enqueue(const Launch& launch) override {
-    cell_->tensor = memory_.take(MemoryKind::activation).view(shape_);
+    cell_->tensor = memory_.take(MemoryKind::activation, launch).view(shape_);
     cell_->in_arena = memory_.place.defined();
     link_->recv(launch, message(cell_->tensor));
   }

@@ -1,7 +1,5 @@
 #include "runtime/tasks/update.h"
 
-#include <cmath>
-
 namespace piper {
 namespace {
 
@@ -10,32 +8,30 @@ class UpdateTask final : public ReleasingTask {
   UpdateTask(const Site& site, const ScalarCell& norm)
       : ReleasingTask(site),
         bucket_(site.bucket(site.task.bucket)),
-        norm_(norm),
+        scalars_{site.rank.scalars.lr_factor, site.rank.scalars.updates, norm.number,
+                 site.rank.scalars.skip},
         switches_(site.switches),
         max_norm_(site.config.training.max_norm),
-        settings_(settings_of(site.config, bucket_.bucket->optimizer_group)) {}
+        settings_(settings_of(site.config, bucket_.bucket->optimizer_group)) {
+    const Charge charge(site.rank.account.get(), MemoryKind::optimizer);
+    bucket_.optimizer = make_state(settings_, bucket_.master);
+  }
 
  private:
-  void enqueue(const Launch& launch) override {
+  void enqueue(const Launch&) override {
     if (switches_.keep_gradients) {
       bucket_.kept.copy_(bucket_.gradient);
     }
-    if (switches_.update && std::isfinite(norm_.number)) {
-      switches_.gate.pass();
-      const Charge charge(MemoryKind::optimizer);
-      OptimizerSettings settings = settings_;
-      settings.lr *= launch.lr_factor;
-      update(settings, launch.step, bucket_.master, bucket_.gradient,
-             clip_scale(max_norm_, norm_.number), bucket_.optimizer);
-      if (!bucket_.part.is_same(bucket_.master)) {
-        bucket_.part.copy_(bucket_.master);
-      }
+    switches_.gate.pass();
+    update(settings_, max_norm_, scalars_, bucket_.master, bucket_.gradient, bucket_.optimizer);
+    if (!bucket_.part.is_same(bucket_.master)) {
+      bucket_.part.copy_(bucket_.master);
     }
     bucket_.gradient.zero_();
   }
 
   BucketState& bucket_;
-  const ScalarCell& norm_;
+  UpdateScalars scalars_;
   const Switches& switches_;
   double max_norm_;
   OptimizerSettings settings_;

@@ -40,6 +40,10 @@ Reference::Reference(const Config& config, LiveModel model)
     set(static_cast<ParameterId>(i),
         initial_value(model_.inits[i], parameter.name, parameter.shape, to_torch(parameter.dtype),
                       config_.training.seed));
+    if (!parameter.frozen) {
+      states_[i] = make_state(settings_of(config_, optimizer_group(config_, parameter.name)),
+                              masters_[i].view({-1}));
+    }
   }
 }
 

@@ -27,7 +27,7 @@ void expect_equal_to(const Options& options, const OptimizerSettings& settings) 
   at::Tensor ours = numbers(0);
   at::Tensor leaf = ours.clone().set_requires_grad(true);
   Optimizer theirs({leaf}, options);
-  OptimizerState state;
+  OptimizerState state = make_state(settings, ours);
 
   for (int step = 1; step <= kSteps; ++step) {
     const at::Tensor gradient = numbers(step);
@@ -65,7 +65,8 @@ TEST(Optimizer, UpdatesFloatsAsItDoesDoubles) {
         OptimizerSettings{OptimizerName::adamw, 0.003, 0.9, 0.95, 1e-8, 0.1, 0}}) {
     at::Tensor wide = numbers(0);
     at::Tensor narrow = wide.to(at::kFloat);
-    OptimizerState wide_state, narrow_state;
+    OptimizerState wide_state = make_state(settings, wide);
+    OptimizerState narrow_state = make_state(settings, narrow);
     for (int step = 1; step <= kSteps; ++step) {
       const at::Tensor gradient = numbers(step);
       update(settings, step, wide, gradient, kScale, wide_state);
@@ -78,7 +79,9 @@ TEST(Optimizer, UpdatesFloatsAsItDoesDoubles) {
 TEST(Optimizer, UpdatesPartsOfAGroupAsTheWhole) {
   const OptimizerSettings settings{OptimizerName::adamw, 0.003, 0.9, 0.95, 1e-8, 0.1, 0};
   at::Tensor whole = numbers(0), parts = whole.clone();
-  OptimizerState whole_state, first, second;
+  OptimizerState whole_state = make_state(settings, whole);
+  OptimizerState first = make_state(settings, whole.narrow(0, 0, 301));
+  OptimizerState second = make_state(settings, whole.narrow(0, 301, 702));
   for (int step = 1; step <= kSteps; ++step) {
     const at::Tensor gradient = numbers(step);
     update(settings, step, whole, gradient, 1, whole_state);
@@ -93,9 +96,10 @@ TEST(Optimizer, LetsABackwardPassFailThatStillNeedsTheOldValue) {
   at::Tensor value = numbers(0);
   const at::Tensor leaf = value.detach().set_requires_grad(true);
   const at::Tensor loss = (leaf * leaf).sum();
-  OptimizerState state;
+  const OptimizerSettings sgd{OptimizerName::sgd, 0.1, 0, 0, 0, 0, 0};
+  OptimizerState state = make_state(sgd, value);
 
-  update({OptimizerName::sgd, 0.1, 0, 0, 0, 0, 0}, 1, value, numbers(1), 1, state);
+  update(sgd, 1, value, numbers(1), 1, state);
 
   EXPECT_THROW(loss.backward(), c10::Error);
 }

@@ -1,0 +1,15 @@
+// Loops of tasks over memory, where LibTorch's operators would read it several times. They run on a
+// CPU. docs/devices.md lists all of the runtime's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace piper {
+
+// sum += the labels that count. `sum`: one element, float64.
+void add_counted(const at::Tensor& labels, const at::Tensor& sum);
+
+// sum += the squares of `values`, flat, float32 or float64.
+void add_squares(const at::Tensor& values, const at::Tensor& sum);
+
+}  // namespace piper
