@@ -1,18 +1,9 @@
 #include "core/directives/annotate.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/directives/mesh_ranks.h"
-#include "core/directives/order.h"
-#include "core/directives/place.h"
-#include "core/directives/recompute.h"
-#include "core/directives/replicate.h"
 #include "core/directives/sequence.h"
-#include "core/directives/shard.h"
-#include "core/directives/split.h"
-#include "core/directives/split_backward.h"
-#include "core/directives/tag.h"
 
 namespace piper {
 namespace {
@@ -23,12 +14,6 @@ std::string name_of(const Claim& claim) {
       return "mesh axis '" + claim.name + "'";
     case Claim::Kind::split:
       return "the split into micro-batches";
-    case Claim::Kind::place:
-      return "placement";
-    case Claim::Kind::replicate:
-      return "replication";
-    case Claim::Kind::shard:
-      return "experts";
     case Claim::Kind::order:
       return claim.name.empty() ? "the order" : "the order of '" + claim.name + "'";
   }
@@ -93,126 +78,6 @@ Status check_claims(const Config& config, const std::vector<Proposal>& proposals
   return {};
 }
 
-// Who places anything, each once: "hanayo", "hanayo, job".
-std::string placers(const Annotated& dag, const Provenance*& first) {
-  std::vector<std::uint32_t> origins;
-  for (const std::vector<Annotated::Placement>& places : dag.placements) {
-    for (const Annotated::Placement& place : places) {
-      if (std::find(origins.begin(), origins.end(), place.origin) == origins.end()) {
-        origins.push_back(place.origin);
-      }
-    }
-  }
-  std::string names;
-  for (const std::uint32_t origin : origins) {
-    const Provenance& from = dag.origins[origin];
-    first = first == nullptr ? &from : first;
-    const std::string name = from.plugin;
-    if ((", " + names + ", ").find(", " + name + ", ") == std::string::npos) {
-      names += (names.empty() ? "" : ", ") + name;
-    }
-  }
-  return names;
-}
-
-// Every micro-batch of every region has a place.
-Status check_placed(const Annotated& dag) {
-  for (std::uint32_t r = 0; r < dag.placements.size(); ++r) {
-    std::size_t placed = 0;
-    for (const Annotated::Placement& place : dag.placements[r]) {
-      placed += place.microbatches.empty() ? dag.microbatches : place.microbatches.size();
-    }
-    if (placed < dag.microbatches) {
-      const Provenance* first = nullptr;
-      const std::string who = placers(dag, first);
-      return fail(error("place.missing",
-                        who + ": " + describe(dag.model, RegionId{r}) +
-                            (placed == 0 ? " is placed nowhere, but other regions are"
-                                         : " is placed for " + std::to_string(placed) + " of " +
-                                               std::to_string(dag.microbatches) + " micro-batches"),
-                        first->where));
-    }
-  }
-  return {};
-}
-
-// Every rank has something to run.
-Status check_idle(const Annotated& dag) {
-  std::vector<bool> has_place(dag.world, false);
-  for (const std::vector<Annotated::Placement>& places : dag.placements) {
-    for (const Annotated::Placement& place : places) {
-      for (const std::uint32_t rank : place.ranks.ranks) {
-        has_place[rank] = true;
-      }
-    }
-  }
-  const auto idle = std::find(has_place.begin(), has_place.end(), false);
-  if (idle != has_place.end()) {
-    const Annotated::Placement& first = dag.placements.front().front();
-    return fail(error("place.idle",
-                      "expected places that use all " + std::to_string(dag.world) +
-                          " ranks, but nothing is placed on rank " +
-                          std::to_string(idle - has_place.begin()),
-                      dag.origins[first.origin].where));
-  }
-  return {};
-}
-
-// Two places are equal or disjoint.
-Status check_overlap(const Annotated& dag) {
-  using First = std::pair<RegionId, const Annotated::Placement*>;
-  std::vector<First> first_on(dag.world, First{none<RegionId>(), nullptr});
-  for (std::uint32_t r = 0; r < dag.placements.size(); ++r) {
-    for (const Annotated::Placement& place : dag.placements[r]) {
-      for (const std::uint32_t rank : place.ranks.ranks) {
-        auto& [region, other] = first_on[rank];
-        if (other == nullptr) {
-          first_on[rank] = {RegionId{r}, &place};
-        } else if (other->ranks != place.ranks) {
-          Diagnostic overlap =
-              error("place.overlap",
-                    describe(dag.model, RegionId{r}) + " and " + describe(dag.model, region) +
-                        " are placed on groups that share rank " + std::to_string(rank) +
-                        "; expected equal or disjoint groups",
-                    dag.origins[place.origin].where);
-          overlap.note("the other place", dag.origins[other->origin].where);
-          return fail(std::move(overlap));
-        }
-      }
-    }
-  }
-  return {};
-}
-
-Expected<Annotated> place_the_rest(Annotated dag) {
-  const bool nothing = std::all_of(dag.placements.begin(), dag.placements.end(),
-                                   [](const auto& places) { return places.empty(); });
-  if (nothing) {
-    Ranks all;
-    all.ranks.resize(dag.world);
-    std::iota(all.ranks.begin(), all.ranks.end(), 0U);
-    return apply(std::move(dag), PlaceDirective{{}, all, "compute"}, {"core", {}}, 0);
-  }
-  PIPER_TRY(check_placed(dag));
-  PIPER_TRY(check_overlap(dag));
-  PIPER_TRY(check_idle(dag));
-  return dag;
-}
-
-// What nobody replicates lives on its place, unsharded.
-Annotated replicate_the_rest(Annotated dag) {
-  const auto plain = static_cast<std::uint32_t>(dag.replications.size());
-  bool used = false;
-  for (std::uint32_t& replication : dag.replication) {
-    used = used || replication == Annotated::kNothing;
-    replication = replication == Annotated::kNothing ? plain : replication;
-  }
-  if (used) {
-    dag.replications.push_back({ReplicateDirective{}, 0});
-  }
-  return dag;
-}
-
 }  // namespace
 
 Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
@@ -222,38 +87,21 @@ Expected<Annotated> annotate(const Config& config, const ModelGraph& model,
   dag.model = model;
   dag.world = config.mesh.world();
   dag.global_rows = config.training.global_batch_size;
-  dag.placements.resize(model.regions.size());
-  dag.replication.resize(model.regions.size(), Annotated::kNothing);
-  dag.sharding.resize(model.regions.size(), Annotated::kNothing);
-  dag.recompute.resize(model.regions.size(), Annotated::kNothing);
-  dag.split_backward.resize(model.regions.size());
-  dag.backward_split_origin.resize(model.regions.size(), 0);
-  dag.distinguishing.resize(model.tag_names.size());
   PIPER_ASSIGN(const Sequence directives, sequence(proposals));
   dag.origins = directives.origins;
   dag.microbatches = static_cast<std::uint32_t>(config.training.microbatches);
 
-  std::size_t next = 0;
-  const auto apply_through = [&](DirectivePhase last) -> Status {
-    for (; next < directives.steps.size(); ++next) {
-      const Directive& directive = *directives.steps[next].directive;
-      const std::uint32_t origin = directives.steps[next].origin;
-      if (phase_of(directive) > last) {
-        break;
-      }
-      const auto apply_one = [&](const auto& what) {
-        return apply(std::move(dag), what, directive.from, origin);
-      };
-      PIPER_ASSIGN(dag, std::visit(apply_one, directive.what));
+  auto next = directives.steps.begin();
+  for (const DirectiveKind* kind : kinds_by_phase()) {
+    for (; next != directives.steps.end() && kind_of(*next->directive).phase <= kind->phase;
+         ++next) {
+      PIPER_ASSIGN(dag, apply(std::move(dag), *next->directive, next->origin));
     }
-    return {};
-  };
-  PIPER_TRY(apply_through(DirectivePhase::place));
-  PIPER_ASSIGN(dag, place_the_rest(std::move(dag)));
-  PIPER_TRY(apply_through(DirectivePhase::replicate));
-  dag = replicate_the_rest(std::move(dag));
-  PIPER_TRY(apply_through(DirectivePhase::order));
-  return mark_recomputed(std::move(dag), config);
+    if (kind->complete != nullptr) {
+      PIPER_ASSIGN(dag, kind->complete(std::move(dag), config));
+    }
+  }
+  return dag;
 }
 
 }  // namespace piper

@@ -18,12 +18,6 @@ Diagnostic unknown_tag(const ModelGraph& model, const Condition& condition, cons
                place_of(filter, from));
 }
 
-// `zero 2 on reduce`: the stage in the literature's numbering, 0 where nothing is sharded.
-std::string policy(const ReplicateDirective& what) {
-  const int stage = what.shard_params ? 3 : what.shard_grads ? 2 : what.shard_optimizer ? 1 : 0;
-  return "zero " + std::to_string(stage) + " on " + what.reduce_stream;
-}
-
 }  // namespace
 
 const Location& place_of(const Filter& filter, const Provenance& from) {
@@ -210,51 +204,37 @@ std::string describe(const ModelGraph& model, RegionId id) {
   return text;
 }
 
+void Annotated::distinguish(TagId tag) {
+  distinguishing.resize(std::max(distinguishing.size(), std::size_t{index(tag)} + 1), false);
+  distinguishing[index(tag)] = true;
+}
+
+bool Annotated::distinguishes(TagId tag) const {
+  return index(tag) < distinguishing.size() && distinguishing[index(tag)];
+}
+
+std::string packed_list(const std::vector<std::uint32_t>& numbers) {
+  std::string items;
+  for (const std::uint32_t number : numbers) {
+    items += (items.empty() ? "" : ",") + std::to_string(number);
+  }
+  return items;
+}
+
 std::string print(const Annotated& dag) {
   std::string text = "microbatches " + std::to_string(dag.microbatches) + "\n";
-  const auto list = [](const std::vector<std::uint32_t>& numbers) {
-    std::string items;
-    for (const std::uint32_t rank : numbers) {
-      items += (items.empty() ? "" : ",") + std::to_string(rank);
-    }
-    return items;
-  };
   for (std::uint32_t r = 0; r < dag.model.regions.size(); ++r) {
     text += "region " + std::to_string(r);
     for (const Tag& tag : dag.model.regions[r].tags) {
       text += " " + dag.model.tag_names[index(tag.name)] + "=" + std::to_string(tag.index);
     }
-    text += dag.placements[r].empty() ? " @?" : "";
-    for (const Annotated::Placement& place : dag.placements[r]) {
-      text += " @" + list(place.ranks.ranks);
-      text += place.microbatches.empty() ? "" : " MB " + list(place.microbatches);
-    }
-    text += dag.replication[r] != Annotated::kNothing
-                ? " replicated " + policy(dag.replications[dag.replication[r]].what)
-                : "";
-    text +=
-        dag.sharding[r] != Annotated::kNothing ? " sharded " + std::to_string(dag.sharding[r]) : "";
-    if (const auto& split = dag.split_backward[r]; !split.empty()) {
-      text += " split_backward";
-      text += split.size() < dag.microbatches ? " MB " + list(split) : "";
-    }
-    if (dag.recompute[r] != Annotated::kNothing) {
-      text += " recomputed " + std::to_string(dag.recompute[r]);
+    for (const DirectiveKind* kind : directive_kinds()) {
+      text += kind->mark != nullptr ? kind->mark(dag, RegionId{r}) : "";
     }
     text += "\n";
   }
-  for (std::uint32_t s = 0; s < dag.shardings.size(); ++s) {
-    const Annotated::Sharding& sharding = dag.shardings[s];
-    text += "sharded " + std::to_string(s) + ": " +
-            to_string(Directive{sharding.what, dag.origins[sharding.origin]}) + "\n";
-  }
-  for (const Annotated::Chain& chain : dag.chains) {
-    text += to_string(Directive{OrderChainDirective{chain.ranks, chain.actions},
-                                dag.origins[chain.origin]}) +
-            "\n";
-  }
-  for (const Annotated::Order& order : dag.orders) {
-    text += to_string(Directive{OrderDirective{order.groups}, dag.origins[order.origin]}) + "\n";
+  for (const DirectiveKind* kind : directive_kinds()) {
+    text += kind->lines != nullptr ? kind->lines(dag) : "";
   }
   return text;
 }

@@ -11,6 +11,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/config/config.h"
+#include "core/directives/column.h"
 #include "core/directives/directive.h"
 #include "core/ir/model_graph.h"
 
@@ -49,15 +50,14 @@ struct Annotated {
   std::int64_t global_rows = 1;
 
   static constexpr std::uint32_t kNothing = 0xffffffff;
-  std::vector<std::vector<Placement>> placements;  // by RegionId
-  std::vector<std::uint32_t> replication;          // by RegionId: index into replications
-  std::vector<std::uint32_t> sharding;             // by RegionId: index into shardings, or kNothing
-  // By RegionId: the micro-batches whose backward is split, ascending.
-  std::vector<std::vector<std::uint32_t>> split_backward;
-  std::vector<std::uint32_t> backward_split_origin;  // by RegionId: who split it first, 0 = nobody
+  // By RegionId: who runs it, and what lowering makes homes of parameters from. The numbers are
+  // indices into `replications` and `shardings`; what is not sharded has kNothing.
+  Column<std::vector<Placement>> placements;
+  Column<std::uint32_t> replication{kNothing};
+  Column<std::uint32_t> sharding{kNothing};
+  // By what they hold: what else directives say of regions, each in a type of its own.
+  Columns columns;
   std::map<std::pair<RegionId, TagId>, std::uint32_t> tag_origin;  // of tags that directives gave
-  // By RegionId: what is recomputed together ([activation_checkpoint]), or kNothing.
-  std::vector<std::uint32_t> recompute;
   std::vector<bool> distinguishing;  // by TagId: regions that differ in it are never fused
 
   std::vector<Replication> replications;
@@ -66,6 +66,9 @@ struct Annotated {
   std::vector<Chain> chains;
   std::vector<Provenance> origins;   // 0 is core itself
   std::vector<std::string> remarks;  // what a user wants to know: imbalances
+
+  void distinguish(TagId tag);
+  bool distinguishes(TagId tag) const;
 };
 
 // The regions that `filter` selects, ascending. Conditions on MB are taken out into `microbatches`
@@ -103,6 +106,9 @@ Diagnostic already(const Annotated& dag, RegionId region, const std::string& wha
 
 // `region 3 layer=2 (model.cc:41)`, for messages.
 std::string describe(const ModelGraph& model, RegionId region);
+
+// "0,2"
+std::string packed_list(const std::vector<std::uint32_t>& numbers);
 
 // One line a region: its tags, who runs it, and the orders. For `piper plan --after`.
 std::string print(const Annotated& dag);

@@ -9,7 +9,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/config/config.h"
-#include "core/directives/directive.h"
+#include "core/directives/filter.h"
 
 namespace piper {
 

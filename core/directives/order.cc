@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "core/directives/annotated.h"
+#include "core/directives/directive.h"
+#include "core/directives/toml/table.h"
+
 namespace piper {
 namespace {
 
@@ -18,13 +22,10 @@ Status distinguish(Annotated& dag, const Filter& filter, const Provenance& from)
                             condition.tag + "'" + suggest(condition.tag, dag.model.tag_names),
                         place_of(filter, from)));
     }
-    dag.distinguishing.resize(dag.model.tag_names.size(), false);
-    dag.distinguishing[index(*tag)] = true;
+    dag.distinguish(*tag);
   }
   return {};
 }
-
-}  // namespace
 
 Expected<Annotated> apply(Annotated dag, const OrderDirective& order, const Provenance& from,
                           std::uint32_t origin) {
@@ -67,6 +68,93 @@ Expected<Annotated> apply(Annotated dag, const OrderChainDirective& chain, const
   }
   dag.chains.push_back({chain.ranks, chain.actions, origin});
   return dag;
+}
+
+std::string lines(const Annotated& dag) {
+  std::string text;
+  for (const Annotated::Chain& chain : dag.chains) {
+    text += to_string(Directive{OrderChainDirective{chain.ranks, chain.actions},
+                                dag.origins[chain.origin]}) +
+            "\n";
+  }
+  for (const Annotated::Order& order : dag.orders) {
+    text += to_string(Directive{OrderDirective{order.groups}, dag.origins[order.origin]}) + "\n";
+  }
+  return text;
+}
+
+std::string text(const OrderDirective& order) {
+  std::string groups;
+  for (const std::vector<Filter>& group : order.groups) {
+    std::string filters;
+    for (const Filter& filter : group) {
+      filters += (filters.empty() ? "" : ", ") + to_string(filter);
+    }
+    groups += (groups.empty() ? "[" : ", [") + filters + "]";
+  }
+  return "order " + groups;
+}
+
+std::string text(const OrderChainDirective& chain) {
+  std::string text = "order_chain " + to_string(chain.ranks);
+  for (const Action& action : chain.actions) {
+    text += " " + std::to_string(action.stage) + std::string(name(action.pass)) +
+            std::to_string(action.microbatch);
+    text += action.overlap > 0 ? "&" + std::to_string(action.overlap) : "";
+  }
+  return text;
+}
+
+template <typename What>
+void claim(const What&, const Provenance& from, Claims& claims) {
+  claims.add(Claim::Kind::order, "", from);
+}
+
+void read(DirectiveTable& table, Directive& into) {
+  const bool chain = table.has("actions") || table.has("ranks");
+  if (chain == table.has("groups") || table.has("actions") != table.has("ranks")) {
+    table.missing("either 'groups', or 'ranks' and 'actions'", chain ? "some of both" : "none");
+    return;
+  }
+  if (chain) {
+    Ranks ranks = table.ranks();
+    into.what = OrderChainDirective{std::move(ranks),
+                                    table.compound<std::vector<Action>>("actions", read_actions)};
+  } else {
+    into.what =
+        OrderDirective{table.compound<std::vector<std::vector<Filter>>>("groups", read_groups)};
+  }
+}
+
+}  // namespace
+
+// A table of `order` says either.
+template <>
+const Descriptor<OrderDirective>& descriptor() {
+  using Form = DirectiveKey::Form;
+  static const Descriptor<OrderDirective> order{
+      .kind = {.op = "order",
+               .phase = DirectivePhase::order,
+               .keys = {key_of("groups", Form::groups, "a list of groups, each a list of filters"),
+                        key_of("ranks", Form::ranks, "with `actions`: the ranks of the place"),
+                        key_of("actions", Form::actions,
+                               "a chain of actions, as a text or a list of texts")},
+               .read = read,
+               .lines = lines},
+      .text = text,
+      .apply = apply,
+      .claim = claim<OrderDirective>};
+  return order;
+}
+
+template <>
+const Descriptor<OrderChainDirective>& descriptor() {
+  static const Descriptor<OrderChainDirective> chain{
+      .kind = {.op = "order_chain", .phase = DirectivePhase::order, .keys = {}},
+      .text = text,
+      .apply = apply,
+      .claim = claim<OrderChainDirective>};
+  return chain;
 }
 
 }  // namespace piper

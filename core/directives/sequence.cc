@@ -110,12 +110,6 @@ Expected<std::vector<std::uint32_t>> tag_order(const std::vector<Unit>& units) {
 
 }  // namespace
 
-DirectivePhase phase_of(const Directive& directive) {
-  // The order of the variant's alternatives, with both kinds of order last.
-  return static_cast<DirectivePhase>(
-      std::min(directive.what.index(), static_cast<std::size_t>(DirectivePhase::order)));
-}
-
 Expected<Sequence> sequence(const std::vector<Proposal>& proposals) {
   const std::vector<Unit> units = units_of(proposals);
   Sequence result;
@@ -130,7 +124,7 @@ Expected<Sequence> sequence(const std::vector<Proposal>& proposals) {
       }
     }
   };
-  const auto is_tag = [](const Directive& d) { return phase_of(d) == DirectivePhase::tag; };
+  const auto is_tag = [](const Directive& d) { return kind_of(d).phase == DirectivePhase::tag; };
   PIPER_ASSIGN(const std::vector<std::uint32_t> tags, tag_order(units));
   for (const std::uint32_t u : tags) {
     add(u, is_tag);
@@ -139,9 +133,10 @@ Expected<Sequence> sequence(const std::vector<Proposal>& proposals) {
   for (std::uint32_t u = 0; u < units.size(); ++u) {
     add(u, [&](const Directive& d) { return !is_tag(d); });
   }
-  std::stable_sort(
-      result.steps.begin() + others, result.steps.end(),
-      [](const auto& a, const auto& b) { return phase_of(*a.directive) < phase_of(*b.directive); });
+  std::stable_sort(result.steps.begin() + others, result.steps.end(),
+                   [](const auto& a, const auto& b) {
+                     return kind_of(*a.directive).phase < kind_of(*b.directive).phase;
+                   });
   return result;
 }
 

@@ -2,9 +2,9 @@
 // in it changes nothing.
 //
 // A unit is what belongs together: a strategy's proposal, whose directives keep their order, or one
-// [[directive]] table. Units go by plugin, name, and then by what they say. Phases come first: tag,
-// split, split_backward, place, replicate, shard, order. Among tags, a unit whose filters use a tag
-// that others give comes after those.
+// [[directive]] table. Units go by plugin, name, and then by what they say. Phases come first, as
+// DirectivePhase has them. Among tags, a unit whose filters use a tag that others give comes after
+// those.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,6 @@
 #include "core/directives/directive.h"
 
 namespace piper {
-
-enum class DirectivePhase : std::uint8_t {
-  tag,
-  split,
-  split_backward,
-  place,
-  replicate,
-  shard,
-  order
-};
-DirectivePhase phase_of(const Directive& directive);
 
 struct Sequence {
   struct Step {

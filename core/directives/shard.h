@@ -8,11 +8,19 @@
 // that the group does not divide), directive.family, directive.ranks, and those of select_regions.
 #pragma once
 
-#include "core/directives/annotated.h"
+#include <string>
+
+#include "core/directives/descriptor.h"
 
 namespace piper {
 
-Expected<Annotated> apply(Annotated dag, const ShardDirective& shard, const Provenance& from,
-                          std::uint32_t origin);
+// An all-to-all on `stream` before and after, forward and backward.
+struct ShardDirective {
+  Filter filter;
+  Family family;
+  std::string stream = "expert";
+};
+template <>
+const Descriptor<ShardDirective>& descriptor();
 
 }  // namespace piper

@@ -1,6 +1,11 @@
 #include "core/directives/split.h"
 
+#include "core/directives/annotated.h"
+#include "core/directives/directive.h"
+#include "core/directives/toml/table.h"
+
 namespace piper {
+namespace {
 
 Expected<Annotated> apply(Annotated dag, const SplitDirective& split, const Provenance& from,
                           std::uint32_t origin) {
@@ -40,6 +45,37 @@ Expected<Annotated> apply(Annotated dag, const SplitDirective& split, const Prov
   dag.split_origin = origin;
   dag.microbatches = split.n;
   return dag;
+}
+
+std::string text(const SplitDirective& split) {
+  return "split " + to_string(split.filter) + " dim=" + split.dim + " n=" + std::to_string(split.n);
+}
+
+void claim(const SplitDirective&, const Provenance& from, Claims& claims) {
+  claims.add(Claim::Kind::split, "", from);
+}
+
+}  // namespace
+
+template <>
+const Descriptor<SplitDirective>& descriptor() {
+  using Type = Key::Type;
+  static const Descriptor<SplitDirective> split{
+      .kind = {.op = "split",
+               .phase = DirectivePhase::split,
+               .keys = {filter_key("filter"),
+                        plain_key("n!", Type::integer, "the number of micro-batches", kCount),
+                        plain_key("dim", Type::text,
+                                  "the dimension that is cut; not given: `MB`, the rows")},
+               .read =
+                   [](DirectiveTable& table, Directive& into) {
+                     into.what = SplitDirective{table.filter(), table.text("dim", "MB"),
+                                                table.number("n", 1)};
+                   }},
+      .text = text,
+      .apply = apply,
+      .claim = claim};
+  return split;
 }
 
 }  // namespace piper

@@ -5,11 +5,19 @@
 // split.twice, split.rows (fewer rows than parts).
 #pragma once
 
-#include "core/directives/annotated.h"
+#include <cstdint>
+#include <string>
+
+#include "core/directives/descriptor.h"
 
 namespace piper {
 
-Expected<Annotated> apply(Annotated dag, const SplitDirective& split, const Provenance& from,
-                          std::uint32_t origin);
+struct SplitDirective {
+  Filter filter;
+  std::string dim = "MB";
+  std::uint32_t n = 1;
+};
+template <>
+const Descriptor<SplitDirective>& descriptor();
 
 }  // namespace piper

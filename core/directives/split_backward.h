@@ -5,11 +5,23 @@
 // select_regions.
 #pragma once
 
-#include "core/directives/annotated.h"
+#include <cstdint>
+#include <vector>
+
+#include "core/directives/descriptor.h"
 
 namespace piper {
 
-Expected<Annotated> apply(Annotated dag, const SplitBackwardDirective& split,
-                          const Provenance& from, std::uint32_t origin);
+struct SplitBackwardDirective {
+  Filter filter;
+};
+template <>
+const Descriptor<SplitBackwardDirective>& descriptor();
+
+// What it says of a region.
+struct BackwardSplit {
+  std::vector<std::uint32_t> microbatches;  // whose backward is split, ascending
+  std::uint32_t origin = 0;                 // who split it first; 0: nobody
+};
 
 }  // namespace piper

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/diagnostic.h"
-#include "core/directives/directive.h"
+#include "core/directives/claim.h"
 
 namespace piper {
 

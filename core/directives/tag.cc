@@ -1,10 +1,15 @@
 #include "core/directives/tag.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
+#include "core/directives/annotated.h"
+#include "core/directives/directive.h"
 #include "core/directives/partition.h"
+#include "core/directives/toml/table.h"
 
 namespace piper {
 namespace {
@@ -59,8 +64,7 @@ Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Pro
       dag.tag_origin[{region, id}] = origin;
     }
   }
-  dag.distinguishing.resize(dag.model.tag_names.size(), false);
-  dag.distinguishing[index(id)] = true;
+  dag.distinguish(id);
   return {};
 }
 
@@ -173,8 +177,6 @@ Expected<Cuts> cut(Annotated& dag, const TagDirective& tag, const std::vector<Re
   return cuts;
 }
 
-}  // namespace
-
 Expected<Annotated> apply(Annotated dag, const TagDirective& tag, const Provenance& from,
                           std::uint32_t origin) {
   PIPER_ASSIGN(const std::vector<RegionId> regions, select_regions(dag, tag.filter, from, "tag"));
@@ -188,6 +190,92 @@ Expected<Annotated> apply(Annotated dag, const TagDirective& tag, const Provenan
   }
   PIPER_TRY(give(dag, tag.name, cuts, from, origin));
   return dag;
+}
+
+// The indices of its tags that a directive gave or an order tells apart.
+void key(const Annotated& dag, RegionId id, std::vector<std::uint32_t>& key) {
+  std::vector<Tag> tags = dag.model.region(id).tags;
+  std::erase_if(tags, [&](const Tag& tag) { return !dag.distinguishes(tag.name); });
+  std::sort(tags.begin(), tags.end(),
+            [](const Tag& a, const Tag& b) { return index(a.name) < index(b.name); });
+  for (const Tag& tag : tags) {
+    key.insert(key.end(), {index(tag.name), tag.index});
+  }
+}
+
+std::string text(const TagDirective& tag) {
+  if (!tag.partition) {
+    return "tag " + to_string(tag.filter) + " " + tag.name + "=" + std::to_string(tag.index);
+  }
+  constexpr std::array<std::string_view, 4> by{"count", "flops", "bytes", "boundaries"};
+  const Partition& partition = *tag.partition;
+  return "tag " + to_string(tag.filter) + " " + tag.name + "=0.." +
+         std::to_string(partition.parts - 1) + " over '" + partition.over + "' by " +
+         std::string(by[static_cast<std::size_t>(partition.by)]) +
+         (partition.by == Partition::By::boundaries ? " [" + number_list(partition.boundaries) + "]"
+                                                    : "");
+}
+
+TagDirective from_table(DirectiveTable& table) {
+  TagDirective tag{table.filter(), table.text("name", ""), table.number("index", 0)};
+  const int forms =
+      int{table.has("index")} + int{table.has("parts")} + int{table.has("boundaries")};
+  if (forms != 1) {
+    table.missing("one of 'index', 'parts' and 'boundaries'", std::to_string(forms));
+  }
+  if (table.has("by") && !table.has("parts")) {
+    table.missing("'parts' with 'by'", "none");
+  }
+  if (table.has("over") && table.has("index")) {
+    table.missing("'parts' or 'boundaries' with 'over'", "'index'");
+  }
+  if (table.has("index")) {
+    return tag;
+  }
+  Partition cut;
+  const std::string by = table.text("by", "flops");
+  cut.by = table.has("boundaries") ? Partition::By::boundaries
+           : by == "bytes"         ? Partition::By::bytes
+           : by == "count"         ? Partition::By::count
+                                   : Partition::By::flops;
+  cut.over = table.text("over", cut.over);
+  cut.boundaries = table.compound<std::vector<std::uint32_t>>("boundaries", read_indices);
+  cut.parts = table.number("parts", static_cast<std::uint32_t>(cut.boundaries.size() + 1));
+  tag.partition = std::move(cut);
+  return tag;
+}
+
+}  // namespace
+
+template <>
+const Descriptor<TagDirective>& descriptor() {
+  using Type = Key::Type;
+  using Form = DirectiveKey::Form;
+  static const Descriptor<TagDirective> tag{
+      .kind = {.op = "tag",
+               .phase = DirectivePhase::tag,
+               .keys = {filter_key("filter!"),
+                        plain_key("name!", Type::text, "the tag that the regions get"),
+                        plain_key("index", Type::integer, "its index", kIndex),
+                        plain_key("parts", Type::integer,
+                                  "instead of `index`: cut the regions into that many consecutive "
+                                  "parts",
+                                  kCount),
+                        choice_key("by", {"flops", "bytes", "count"},
+                                   "with `parts`: what is balanced; not given: `flops`"),
+                        key_of("boundaries", Form::indices,
+                               "instead of `index`: the first unit of each part but the first"),
+                        plain_key(
+                            "over", Type::text,
+                            "with `parts` or `boundaries`: the tag whose indices are the units; "
+                            "not given: `layer`")},
+               .read = [](DirectiveTable& table,
+                          Directive& into) { into.what = from_table(table); },
+               .distinguishes = Distinguishes::regions,
+               .key = key},
+      .text = text,
+      .apply = apply};
+  return tag;
 }
 
 }  // namespace piper

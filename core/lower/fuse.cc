@@ -40,36 +40,30 @@ class Fuser {
  private:
   // What distinguishes regions that are never fused, as numbers.
   std::vector<std::uint32_t> kind_of(RegionId id) const {
-    const Region& region = model_.region(id);
-    std::vector<std::uint32_t> kind{split_of(id), annotated_.replication[index(id)],
-                                    annotated_.sharding[index(id)], block_[index(id)]};
-    for (const Annotated::Placement& place : annotated_.placements[index(id)]) {
-      kind.push_back(place.ranks.ranks.front());
-      kind.insert(kind.end(), place.microbatches.begin(), place.microbatches.end());
-    }
-    std::vector<Tag> tags;
-    std::copy_if(region.tags.begin(), region.tags.end(), std::back_inserter(tags),
-                 [&](const Tag& tag) {
-                   return index(tag.name) < annotated_.distinguishing.size() &&
-                          annotated_.distinguishing[index(tag.name)];
-                 });
-    std::sort(tags.begin(), tags.end(),
-              [](const Tag& a, const Tag& b) { return index(a.name) < index(b.name); });
-    for (const Tag& tag : tags) {
-      kind.insert(kind.end(), {0xffffffff, index(tag.name), tag.index});
+    std::vector<std::uint32_t> kind{block_[index(id)]};
+    for (const DirectiveKind* directive : directive_kinds()) {
+      if (directive->distinguishes == Distinguishes::regions) {
+        directive->key(annotated_, id, kind);
+        kind.push_back(kNone);
+      }
     }
     return kind;
   }
 
-  // The number of the set of micro-batches in which the region's backward is split.
-  std::uint32_t split_of(RegionId id) const {
-    const auto& split = annotated_.split_backward;
-    const auto first = std::find(split.begin(), split.end(), split[index(id)]);
-    return static_cast<std::uint32_t>(first - split.begin());
+  // Whether a directive cuts what is fused between these.
+  bool are_pieces(RegionId a, RegionId b) const {
+    std::vector<std::uint32_t> of_a, of_b;
+    for (const DirectiveKind* directive : directive_kinds()) {
+      if (directive->distinguishes == Distinguishes::pieces) {
+        directive->key(annotated_, a, of_a);
+        directive->key(annotated_, b, of_b);
+      }
+    }
+    return of_a != of_b;
   }
 
   std::vector<std::uint32_t> split_microbatches(RegionId id, const Chunk& chunk) const {
-    const std::vector<std::uint32_t>& split = annotated_.split_backward[index(id)];
+    const std::vector<std::uint32_t>& split = annotated_.columns.of<BackwardSplit>(id).microbatches;
     if (chunk.microbatches.empty()) {
       return split;
     }
@@ -135,8 +129,7 @@ class Fuser {
       for (const RegionId id : groups_[g]) {
         const std::vector<ParameterId>& parameters = model_.region(id).parameters;
         const auto open = static_cast<std::uint32_t>(pieces.size()) - 1;
-        if (id == groups_[g].front() ||
-            annotated_.recompute[index(pieces.back().back())] != annotated_.recompute[index(id)] ||
+        if (id == groups_[g].front() || are_pieces(pieces.back().back(), id) ||
             std::any_of(parameters.begin(), parameters.end(),
                         [&](ParameterId p) { return last_piece[index(p)] == open; })) {
           pieces.emplace_back();
@@ -189,7 +182,8 @@ class Fuser {
         }
         fill(chunk);
         chunk.recompute =
-            chunk.has_backward && annotated_.recompute[index(group.front())] != Annotated::kNothing;
+            chunk.has_backward &&
+            annotated_.columns.of<Recomputed>(group.front()).unit != Recomputed::kNever;
         dag_.chunk_split.push_back(split_microbatches(group.front(), chunk));
         dag_.chunk_sharding.push_back(annotated_.sharding[index(group.front())]);
         chunk.experts = dag_.chunk_sharding.back() != Annotated::kNothing;

@@ -172,11 +172,14 @@ class Explainer {
       const Annotated& annotated = history_.annotated();
       if (task_.op == Op::backward_input || task_.op == Op::backward_weight) {
         line("made by", "split_backward of " +
-                            from(annotated.backward_split_origin[index(region)]) +
+                            from(annotated.columns.of<BackwardSplit>(region).origin) +
                             ", which makes BI and BW of B");
       }
       if (task_.op == Op::recompute) {
-        line("made by", "[activation_checkpoint] of the job: its forward keeps nothing");
+        const std::uint32_t asked = annotated.columns.of<Recomputed>(region).origin;
+        line("made by",
+             (asked == 0 ? "[activation_checkpoint] of the job" : "recompute of " + from(asked)) +
+                 ": its forward keeps nothing");
       }
       for (const Tag& tag : plan_.chunks[index(task_.chunk)].tags) {
         if (const auto given = annotated.tag_origin.find({region, tag.name});

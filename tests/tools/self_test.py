@@ -6,6 +6,7 @@ import unittest
 from pathlib import Path
 
 import check_commands
+import check_directives
 import check_docs
 import check_layers
 import check_operations
@@ -55,6 +56,23 @@ class CheckOperations(PlantedTree):
     def test_refuses_a_default_beside_operations(self):
         self.plant("core/a.cc", "switch (kind) { default: break; }\nswitch (op) { case Op::send: default: break; }")
         self.assertEqual(self.messages(), ["core/a.cc:2: error: a switch over operations has a default"])
+class CheckDirectives(PlantedTree):
+    def plant_users(self, count):
+        self.plant("core/directives/directive.h", "std::variant<PlaceDirective,\n MoveDirective> what;")
+        for i in range(count - 1):
+            self.plant(f"core/lower/{i}.cc", "MoveDirective moved;")
+        return check_directives.check(self.root)
+
+    def test_takes_a_directive_that_few_files_name(self):
+        self.assertEqual(self.plant_users(7), [])
+
+    def test_refuses_one_that_many_files_name(self):
+        self.assertIn("MoveDirective is named in 8 files, expected at most 7: core/directives/",
+                      self.plant_users(8)[0])
+
+    def test_refuses_a_registry_that_it_cannot_read(self):
+        self.plant("core/directives/directive.h", "")
+        self.assertEqual(len(check_directives.check(self.root)), 1)
 
 
 class CheckLayers(PlantedTree):

@@ -8,8 +8,9 @@
 
 #include "core/base/diagnostic.h"
 #include "core/config/raw.h"
-#include "core/directives/directive.h"
+#include "core/directives/filter.h"
 #include "core/directives/mesh_ranks.h"
+#include "core/directives/order.h"
 
 namespace piper {
 

@@ -150,7 +150,7 @@ const Case kCases[] = {
      "\"U\", got \"FB\" [config.choice]"},
     {"op_that_is_none", "[[directive]]\nop = \"move\"\n",
      "job.toml:16:6: error: directive.op: expected a directive, got \"move\" (known: tag, split, "
-     "split_backward, place, replicate, shard, order) [config.choice]"},
+     "split_backward, place, replicate, shard, order, recompute) [config.choice]"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Directives, OriginalError, testing::ValuesIn(kCases),

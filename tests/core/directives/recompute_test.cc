@@ -1,4 +1,5 @@
-// [activation_checkpoint]: which regions are marked, and a rejection for each thing it requires.
+// The directive `recompute`, and [activation_checkpoint], which says the same: which regions are
+// marked, and a rejection for each thing it requires.
 #include "core/directives/recompute.h"
 
 #include <gtest/gtest.h>
@@ -6,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/directives/annotate.h"
-#include "tests/support/toy_model.h"
+#include "tests/core/directives/said.h"
 
 namespace piper {
 namespace {
@@ -35,21 +35,26 @@ ModelGraph model() {
   return made;
 }
 
-Expected<Annotated> annotated(Mode mode, const RawValue& filter = {}) {
+Directive recompute(Filter filter) {
+  return {RecomputeDirective{std::move(filter)}, test::kFrom};
+}
+
+Expected<Annotated> annotated(Mode mode, const RawValue& filter = {},
+                              std::vector<Directive> said = {}) {
   Config config = test::toy_config(1, 1, 2);
   config.activation_checkpoint.mode = mode;
   config.activation_checkpoint.filter = filter;
   config.locations["activation_checkpoint.mode"] = {"job.toml", 4, 8};
-  return annotate(config, model(), {});
+  return annotate(config, model(), {test::says(std::move(said))});
 }
 
 // By region: the unit, or -1.
-std::vector<int> units(Mode mode, const RawValue& filter = {}) {
-  const Expected<Annotated> dag = annotated(mode, filter);
+std::vector<int> units(Mode mode, const RawValue& filter = {}, std::vector<Directive> said = {}) {
+  const Expected<Annotated> dag = annotated(mode, filter, std::move(said));
   PIPER_CHECK(dag.has_value(), to_string(dag.error()));
   std::vector<int> list;
-  for (const std::uint32_t unit : dag->recompute) {
-    list.push_back(unit == Annotated::kNothing ? -1 : static_cast<int>(unit));
+  for (std::uint32_t r = 0; r < dag->model.regions.size(); ++r) {
+    list.push_back(static_cast<int>(dag->columns.of<Recomputed>(RegionId{r}).unit));
   }
   return list;
 }
@@ -70,6 +75,29 @@ TEST(Recompute, MarksWhatTheFilterSelects) {
 
 TEST(Recompute, TakesConsecutiveRegionsOutsideLayersTogether) {
   EXPECT_EQ(units(Mode::selective, condition("layer", "-")), (std::vector<int>{0, -1, -1, -1, 1}));
+}
+
+TEST(Recompute, MarksWhatADirectiveSelectsAsTheSectionOfTheJobDoes) {
+  EXPECT_EQ(units(Mode::none, {}, {recompute(test::layers(0, 2))}), units(Mode::full));
+  EXPECT_EQ(units(Mode::none, {}, {recompute(test::regions(0, 1))}),
+            (std::vector<int>{0, 1, -1, -1, -1}));  // another layer, another unit
+}
+
+TEST(Recompute, LeavesWhatIsRecomputedAlreadyAsItIs) {
+  EXPECT_EQ(units(Mode::full, {}, {recompute(test::layers(1, 1))}),
+            (std::vector<int>{-1, 1, 0, 2, -1}));
+  EXPECT_EQ(units(Mode::none, {}, {recompute(test::layers(1, 1)), recompute(test::layers(0, 1))}),
+            (std::vector<int>{-1, 1, 0, -1, -1}));
+}
+
+TEST(Recompute, ChangesTheModelAsShown) {
+  test::expect_before_and_after("recompute", {recompute(test::layers(0, 1))}, 1);
+}
+
+TEST(Recompute, RefusesADirectiveThatMatchesNothing) {
+  EXPECT_EQ(test::refusal({recompute(test::layers(7, 9))}, 1),
+            "job.toml:9:1: error: zig: recompute {layer=7..9} matches nothing "
+            "[directive.no_match]");
 }
 
 TEST(Recompute, IsShownWithTheModel) {

@@ -76,6 +76,9 @@ op = "shard"
 filter = { EP = "*" }
 family = "dp"
 stream = "ep"
+[[directive]]
+op = "recompute"
+filter = { layer = "*" }
 )"),
             "tag {layer=[0, 2], EP=-} PP=3   # job, job.toml:1:1\n"
             "tag {} PART=0..1 over 'layer' by bytes   # job, job.toml:6:1\n"
@@ -84,7 +87,8 @@ stream = "ep"
             "split_backward {layer=0..3}   # job, job.toml:21:1\n"
             "place {PP=0, MB=0..1} ranks=[0, 2] stream=compute   # job, job.toml:24:1\n"
             "place {PP=1} ranks=[2, 3] stream=compute   # job, job.toml:28:1\n"
-            "shard {EP=*} family=[[0, 1], [2, 3]] stream=ep   # job, job.toml:32:1\n");
+            "shard {EP=*} family=[[0, 1], [2, 3]] stream=ep   # job, job.toml:32:1\n"
+            "recompute {layer=*}   # job, job.toml:37:1\n");
 }
 
 TEST(DirectiveTable, HasEveryOptionOfReplicate) {

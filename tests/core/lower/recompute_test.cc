@@ -28,7 +28,7 @@ using test::toy_pipeline;
 
 Plans planned(Mode mode, std::uint32_t pp = 1, std::uint32_t m = 2,
               const ModelGraph& model = toy_model({.layers = 2}), bool split = false,
-              std::uint32_t zero = 0) {
+              std::uint32_t zero = 0, const std::vector<Directive>& more = {}) {
   Config config = toy_config(pp, zero > 0 ? 2 : 1, m);
   config.activation_checkpoint.mode = mode;
   Proposal proposal = toy_pipeline(config, model);
@@ -41,6 +41,9 @@ Plans planned(Mode mode, std::uint32_t pp = 1, std::uint32_t m = 2,
     replicate.shard_grads = zero > 1;
     replicate.shard_params = zero > 2;
     proposal.directives.push_back({replicate, proposal.from});
+  }
+  for (const Directive& directive : more) {
+    proposal.directives.push_back({directive.what, proposal.from});
   }
   Expected<Plans> plans = plan(config, model, {proposal});
   PIPER_CHECK(plans.has_value(), to_string(plans.error()));
@@ -94,6 +97,16 @@ TEST(Recomputation, RunsOnceBeforeBothHalvesOfASplitBackward) {
 
   EXPECT_NE(order.find("0.1R0 0.1BI0"), std::string::npos) << order;
   EXPECT_EQ(order.find("0.1R0"), order.rfind("0.1R0")) << order;
+}
+
+TEST(Recomputation, IsTheSameWhereADirectiveAsksForIt) {
+  const Filter layers{{{"layer", Condition::Kind::present, {}}}, {}};
+  const ModelGraph model = toy_model({.layers = 3});
+
+  const Plan said =
+      planned(Mode::none, 2, 4, model, false, 3, {{RecomputeDirective{layers}, {}}}).train;
+
+  EXPECT_EQ(print(said, model), print(planned(Mode::full, 2, 4, model, false, 3).train, model));
 }
 
 TEST(Recomputation, IsNotInAPlanThatEvaluates) {
