@@ -16,7 +16,8 @@
 
 #include "core/base/dtype.h"
 #include "core/base/ids.h"
-#include "core/directives/directive.h"
+#include "core/directives/claim.h"
+#include "core/directives/replicate.h"
 #include "core/ir/model_graph.h"
 #include "core/plan/buffer_kind.h"
 #include "core/plan/op.h"
