@@ -68,66 +68,18 @@ Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Pro
   return {};
 }
 
-// Consecutive regions that are never cut: those of one index of a tag.
-struct Units {
-  std::vector<std::vector<RegionId>> regions;
-  std::vector<std::uint64_t> costs;
-};
-
-std::uint64_t cost_of(const Annotated& dag, RegionId id, Partition::By by) {
-  const Region& region = dag.model.region(id);
-  const std::int64_t rows = std::max<std::int64_t>(1, dag.global_rows / dag.microbatches);
-  if (by == Partition::By::flops) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, region.flops.at(rows)));
-  }
-  std::int64_t bytes = region.saved_bytes.at(rows);
-  for (const ParameterId parameter : region.parameters) {
-    bytes += dag.model.parameter(parameter).bytes();
-  }
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes));
-}
-
-Units units_of(const Annotated& dag, const std::vector<RegionId>& regions, const Partition& how,
-               TagId over) {
-  Units units;
-  std::optional<std::uint32_t> last;
-  for (const RegionId region : regions) {
-    const std::optional<std::uint32_t> tag = valid(over)
-                                                 ? dag.model.region(region).tag(over)
-                                                 : std::optional<std::uint32_t>(index(region));
-    // Regions before the first unit belong to it, those without a unit to the one before them.
-    const bool starts = units.regions.empty() || (tag && last && *tag != *last);
-    if (starts) {
-      units.regions.emplace_back();
-      units.costs.push_back(0);
-    }
-    last = tag ? tag : last;
-    units.regions.back().push_back(region);
-    units.costs.back() += how.by == Partition::By::count || how.by == Partition::By::boundaries
-                              ? (starts ? 1 : 0)
-                              : cost_of(dag, region, how.by);
-  }
-  return units;
-}
-
-std::string imbalance(const std::vector<std::uint64_t>& costs,
-                      const std::vector<std::uint32_t>& first, const TagDirective& tag) {
-  std::uint64_t total = 0, largest = 0;
-  for (std::size_t p = 0; p < first.size(); ++p) {
-    const std::size_t end = p + 1 < first.size() ? first[p + 1] : costs.size();
-    std::uint64_t sum = 0;
-    for (std::size_t u = first[p]; u < end; ++u) {
-      sum += costs[u];
-    }
-    largest = std::max(largest, sum);
-    total += sum;
+std::string imbalance(const std::vector<Part>& parts, const TagDirective& tag) {
+  std::int64_t total = 0, largest = 0;
+  for (const Part& part : parts) {
+    largest = std::max(largest, part.cost);
+    total += part.cost;
   }
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.3f",
                 total == 0 ? 1.0
-                           : static_cast<double>(largest) * static_cast<double>(first.size()) /
+                           : static_cast<double>(largest) * static_cast<double>(parts.size()) /
                                  static_cast<double>(total));
-  return "tag " + tag.name + ": " + std::to_string(first.size()) + " parts, the largest " + ratio +
+  return "tag " + tag.name + ": " + std::to_string(parts.size()) + " parts, the largest " + ratio +
          " times the mean";
 }
 
@@ -137,43 +89,24 @@ Expected<Cuts> cut(Annotated& dag, const TagDirective& tag, const std::vector<Re
   const auto refuse = [&](std::string code, const std::string& why) {
     return fail(error(std::move(code), from.plugin + ": tag " + tag.name + ": " + why, from.where));
   };
-  TagId over = none<TagId>();
-  if (!how.over.empty()) {
-    const std::optional<TagId> found = dag.model.find_tag(how.over);
-    if (!found) {
-      return refuse("directive.unknown_tag", "the model has no tag '" + how.over + "'" +
-                                                 suggest(how.over, dag.model.tag_names));
-    }
-    over = *found;
+  if (!how.over.empty() && !dag.model.find_tag(how.over)) {
+    return refuse("directive.unknown_tag", "the model has no tag '" + how.over + "'" +
+                                               suggest(how.over, dag.model.tag_names));
   }
-  const Units units = units_of(dag, regions, how, over);
-  const auto count = static_cast<std::uint32_t>(units.regions.size());
-  std::vector<std::uint32_t> first{0};
-  if (how.by == Partition::By::boundaries) {
-    for (const std::uint32_t boundary : how.boundaries) {
-      if (boundary <= first.back() || boundary >= count) {
-        return refuse("tag.boundaries", "expected ascending boundaries from 1 to " +
-                                            std::to_string(count - 1) + ", got " +
-                                            std::to_string(boundary));
-      }
-      first.push_back(boundary);
-    }
-  } else {
-    if (how.parts < 1 || how.parts > count) {
-      return refuse("tag.parts", "expected 1 to " + std::to_string(count) +
-                                     " parts (the model has " + std::to_string(count) +
-                                     " units), got " + std::to_string(how.parts));
-    }
-    first = balanced_cut(units.costs, how.parts);
+  const std::int64_t rows = std::max<std::int64_t>(1, dag.global_rows / dag.microbatches);
+  const Expected<std::vector<Part>> parts =
+      cut_into_parts(dag.model, regions, how,
+                     [&](RegionId region) { return cost_of(dag.model, region, how.by, rows); });
+  if (!parts) {
+    return refuse(parts.error().front().code, parts.error().front().message);
   }
   Cuts cuts;
-  for (std::uint32_t u = 0, part = 0; u < count; ++u) {
-    part += part + 1 < first.size() && first[part + 1] == u ? 1 : 0;
-    for (const RegionId region : units.regions[u]) {
+  for (std::uint32_t part = 0; part < parts->size(); ++part) {
+    for (const RegionId region : (*parts)[part].regions) {
       cuts.emplace_back(region, part);
     }
   }
-  dag.remarks.push_back(imbalance(units.costs, first, tag));
+  dag.remarks.push_back(imbalance(*parts, tag));
   return cuts;
 }
 
@@ -207,7 +140,7 @@ std::string text(const TagDirective& tag) {
   if (!tag.partition) {
     return "tag " + to_string(tag.filter) + " " + tag.name + "=" + std::to_string(tag.index);
   }
-  constexpr std::array<std::string_view, 4> by{"count", "flops", "bytes", "boundaries"};
+  constexpr std::array<std::string_view, 5> by{"count", "flops", "bytes", "boundaries", "cost"};
   const Partition& partition = *tag.partition;
   return "tag " + to_string(tag.filter) + " " + tag.name + "=0.." +
          std::to_string(partition.parts - 1) + " over '" + partition.over + "' by " +

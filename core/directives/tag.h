@@ -8,23 +8,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/directives/descriptor.h"
+#include "core/directives/partition.h"
 
 namespace piper {
-
-// How regions are cut into consecutive parts, which get the indices 0, 1, ... of a tag. The unit is
-// an index of tag `over`, or, where it is "", a region; regions without it go with the unit before
-// them, those before the first with the first.
-struct Partition {
-  enum class By : std::uint8_t { count, flops, bytes, boundaries };
-  By by =
-      By::flops;  // count: equally many units; flops, bytes: the largest part as small as can be
-  std::string over = "layer";
-  std::uint32_t parts = 1;
-  std::vector<std::uint32_t> boundaries;  // the first unit of each part but the first, ascending
-};
 
 // Index `index` of tag `name` for every region that the filter selects; with a partition,
 // consecutive parts of them.

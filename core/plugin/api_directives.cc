@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/directives/annotated.h"
 #include "core/plugin/api_read.h"
 
 namespace piper {
@@ -56,6 +57,58 @@ piper_code PIPER_CALL claim(piper_ctx* ctx, const piper_claim* given) {
   });
 }
 
+piper_code read_partition(piper_ctx& ctx, const piper_partition* given, Partition& out) {
+  using By = Partition::By;
+  constexpr std::array<By, 5> kinds{By::cost, By::flops, By::bytes, By::count, By::boundaries};
+  if (!ctx.read("tag: partition", given, PIPER_FIRST_SIZE(piper_partition, boundaries)) ||
+      !ctx.read("tag: over", given->over, out.over) ||
+      !ctx.check_span("tag: boundaries", given->boundaries, sizeof(std::uint32_t))) {
+    return PIPER_INVALID;
+  }
+  if (given->by < 0 || static_cast<std::size_t>(given->by) >= kinds.size()) {
+    return bad_value(ctx, "tag: by", given->by);
+  }
+  out.by = kinds[static_cast<std::size_t>(given->by)];
+  out.parts = given->parts;
+  for (std::uint64_t i = 0; i < given->boundaries.count; ++i) {
+    out.boundaries.push_back(element<std::uint32_t>(given->boundaries, i));
+  }
+  return PIPER_OK;
+}
+
+// One directive for each part.
+piper_code add_parts(piper_ctx& ctx, const TagDirective& whole, const Partition& how) {
+  const JobView& view = *ctx.view;
+  Annotated captured;
+  captured.model = view.model;
+  const auto regions = select_regions(captured, whole.filter, ctx.proposal.from, "tag");
+  if (!regions) {
+    ctx.errors.insert(ctx.errors.end(), regions.error().begin(), regions.error().end());
+    return PIPER_ERROR;
+  }
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, view.job.global_rows / std::max(1U, view.job.microbatches));
+  const auto parts = cut_into_parts(view.model, *regions, how, [&](RegionId region) {
+    return how.by == Partition::By::cost ? view.regions[index(region)].cost
+                                         : cost_of(view.model, region, how.by, rows);
+  });
+  if (!parts) {
+    const Diagnostic& wrong = parts.error().front();
+    return ctx.refuse(PIPER_ERROR, wrong.code.c_str(), "tag " + whole.name + ": " + wrong.message);
+  }
+  for (const Part& part : *parts) {
+    TagDirective directive{{}, whole.name, whole.index};
+    directive.index = static_cast<std::uint32_t>(&part - parts->data());
+    Condition members{std::string(kRegion), Condition::Kind::in_set, {}};
+    for (const RegionId region : part.regions) {
+      members.values.push_back(index(region));
+    }
+    directive.filter.conditions.push_back(std::move(members));
+    add(ctx, std::move(directive));
+  }
+  return PIPER_OK;
+}
+
 piper_code PIPER_CALL tag(piper_ctx* ctx, const piper_tag* given) {
   return planning(ctx, "tag", [&](piper_ctx& c) -> piper_code {
     TagDirective directive;
@@ -69,8 +122,14 @@ piper_code PIPER_CALL tag(piper_ctx* ctx, const piper_tag* given) {
                       "tag: expected a name that is not reserved, got '" + directive.name + "'");
     }
     directive.index = given->index;
+    if (!PIPER_HAS(piper_tag, given, partition) || given->partition == nullptr) {
+      return in_turn([&] { return read_filter(c, "tag", given->filter, directive.filter); },
+                     [&] { return add(c, std::move(directive)); });
+    }
+    Partition how;
     return in_turn([&] { return read_filter(c, "tag", given->filter, directive.filter); },
-                   [&] { return add(c, std::move(directive)); });
+                   [&] { return read_partition(c, given->partition, how); },
+                   [&] { return add_parts(c, directive, how); });
   });
 }
 
@@ -174,6 +233,17 @@ piper_code PIPER_CALL shard(piper_ctx* ctx, const piper_shard* given) {
   });
 }
 
+piper_code PIPER_CALL recompute(piper_ctx* ctx, const piper_recompute* given) {
+  return planning(ctx, "recompute", [&](piper_ctx& c) -> piper_code {
+    RecomputeDirective directive;
+    if (!c.read("recompute", given, PIPER_FIRST_SIZE(piper_recompute, filter))) {
+      return PIPER_INVALID;
+    }
+    return in_turn([&] { return read_filter(c, "recompute", given->filter, directive.filter); },
+                   [&] { return add(c, std::move(directive)); });
+  });
+}
+
 }  // namespace
 
 const piper_directive_api& directive_api() {
@@ -187,7 +257,8 @@ const piper_directive_api& directive_api() {
                                              replicate,
                                              shard,
                                              order,
-                                             order_chain};
+                                             order_chain,
+                                             recompute};
   return table;
 }
 

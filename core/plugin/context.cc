@@ -125,11 +125,11 @@ std::int64_t largest_microbatch(const Config& config) {
                 config.training.microbatches);
 }
 
-JobView::JobView(const Config& config, const ModelGraph& model,
+JobView::JobView(const Config& config, const ModelGraph& captured,
                  const std::vector<std::int64_t>& costs, const ResolvedStrategy& resolved,
                  std::uint32_t number)
-    : generation(number), strategy(resolved), mesh(config.mesh) {
-  add_model(*this, model, costs);
+    : generation(number), model(captured), strategy(resolved), mesh(config.mesh) {
+  add_model(*this, captured, costs);
   for (const auto& [name, size] : config.mesh.axes) {
     axes.push_back({sizeof(piper_axis), size, to_abi(name), place(config.where("mesh." + name))});
   }

@@ -40,6 +40,7 @@ struct JobView {
   piper_where place(const Location& where);
 
   std::uint32_t generation;
+  const ModelGraph& model;
   const ResolvedStrategy& strategy;
   MeshRanks mesh;
   std::size_t region_count = 0;
@@ -64,6 +65,7 @@ struct JobView {
   };
   std::vector<OptionView> options;                // as strategy.options
   std::vector<std::vector<std::uint32_t>> lists;  // given out by piper_ranks_api.list
+  std::vector<std::vector<piper_unit>> units;     // given out by piper_graph_api.units
 };
 
 // Handles carry the number of the `plan` call that gave them out, so that one from an earlier call

@@ -1,9 +1,6 @@
 #include "pipeline.h"
 
 #include <algorithm>
-#include <optional>
-
-#include "partition.h"
 
 namespace pipeline {
 namespace {
@@ -11,20 +8,12 @@ namespace {
 using piper::sdk::Axis;
 using piper::sdk::Filter;
 using piper::sdk::Job;
+using piper::sdk::Partition;
+using Units = piper::sdk::Span<piper_unit>;
 
-std::vector<Unit> units_of(const Job& job) {
-  std::vector<std::optional<std::uint32_t>> layers;
-  std::vector<std::int64_t> costs;
-  for (const piper_region_info& region : job.regions()) {
-    layers.push_back(job.tag_of(region, "layer"));
-    costs.push_back(region.cost);
-  }
-  return make_units(layers, costs);
-}
-
-// The first unit of each stage, as the job says.
-std::vector<std::size_t> given_boundaries(const Job& job, const std::vector<Unit>& units,
-                                          std::size_t stages) {
+// The first unit of each stage but the first, as the job says.
+std::vector<std::uint32_t> given_boundaries(const Job& job, const Units& units,
+                                            std::size_t stages) {
   const auto given = job.get_i64_list("boundaries");
   const std::string rule = "boundaries";
   if (given.size() != stages) {
@@ -33,27 +22,27 @@ std::vector<std::size_t> given_boundaries(const Job& job, const std::vector<Unit
                  std::to_string(given.size()),
              given.empty() ? axis_of(job).where : given[0].where);
   }
-  std::vector<std::size_t> firsts;
+  std::vector<std::uint32_t> firsts;
   for (const auto& boundary : given) {
-    const std::size_t from = firsts.empty() ? 0 : firsts.back() + 1;
-    std::size_t unit = from;
-    while (unit < units.size() && units[unit].layer != boundary.value) {
+    std::uint32_t unit = firsts.empty() ? 0 : firsts.back() + 1;
+    while (unit < units.size() && units[unit].index != boundary.value) {
       ++unit;
     }
     if (unit == units.size() || (firsts.empty() && unit != 0)) {
       const std::string expected =
-          firsts.empty() ? "the first layer, " + std::to_string(units[0].layer)
+          firsts.empty() ? "the first layer, " + std::to_string(units[0].index)
                          : "a layer after " + std::to_string(given[firsts.size() - 1].value);
       job.fail(rule, "expected " + expected + ", got " + std::to_string(boundary.value),
                boundary.where);
     }
     firsts.push_back(unit);
   }
+  firsts.erase(firsts.begin());
   return firsts;
 }
 
-// The first unit of each stage.
-std::vector<std::size_t> cut(const Job& job, const std::vector<Unit>& units, std::size_t stages) {
+void tag_stages(Job& job, std::uint32_t stages) {
+  const Units units = job.units("layer");
   if (stages > units.size()) {
     const Axis axis = axis_of(job);
     const std::string ranks = std::string(axis.name) + " = " + std::to_string(axis.size);
@@ -63,29 +52,13 @@ std::vector<std::size_t> cut(const Job& job, const std::vector<Unit>& units, std
                  " stages, one a layer of the model, got " + got,
              axis.where);
   }
+  Partition how;
+  how.parts = stages;
   if (job.has("boundaries")) {
-    return given_boundaries(job, units, stages);
+    how.by = PIPER_BY_BOUNDARIES;
+    how.boundaries = given_boundaries(job, units, stages);
   }
-  std::vector<std::int64_t> costs;
-  for (const Unit& unit : units) {
-    costs.push_back(unit.cost);
-  }
-  return balance(costs, stages);
-}
-
-void tag_stages(Job& job, std::uint32_t stages) {
-  const std::vector<Unit> units = units_of(job);
-  const std::vector<std::size_t> firsts = cut(job, units, stages);
-  const auto regions = job.regions();
-  for (std::uint32_t stage = 0; stage < stages; ++stage) {
-    const bool last = stage + 1 == stages;
-    const std::size_t end = last ? regions.size() : units[firsts[stage + 1]].first;
-    Filter members;
-    for (std::size_t r = units[firsts[stage]].first; r < end; ++r) {
-      members.region(regions[r].region);
-    }
-    job.tag(members, "PP", stage);
-  }
+  job.tag(Filter(), "PP", how);
 }
 
 // By stage: the micro-batches that a row computes with I and W.

@@ -41,8 +41,8 @@ struct Homes {
 };
 Homes homes_of(const Shape& shape, Layout layout);
 
-// Claims the axis and the order; cuts the model into stages along its layers (balanced by FLOPs, or
-// at `boundaries`); tags them PP = 0, 1, ...; splits the backwards that a row splits;
+// Claims the axis and the order; has the host cut the model into stages along its layers (balanced
+// by cost, or at `boundaries`); tags them PP = 0, 1, ...; splits the backwards that a row splits;
 // places and orders them. Fails with <plugin>.stages and <plugin>.boundaries.
 void propose(piper::sdk::Job& job, const Homes& homes, const std::vector<Row>& rows);
 

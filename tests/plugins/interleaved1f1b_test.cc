@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/plugin/host.h"
-#include "plugins/common/partition.h"
 #include "tests/support/toy_model.h"
 
 namespace piper {
@@ -223,77 +220,6 @@ TEST(Interleaved1f1b, ProposesTheSameTwice) {
   const ModelGraph model = test::toy_model({5});
 
   EXPECT_EQ(print(run({4, 2, 7, {}}, model)->at(0)), print(run({4, 2, 7, {}}, model)->at(0)));
-}
-
-// Every cut of n units in k parts.
-void each_cut(std::size_t n, std::size_t k, std::vector<std::size_t>& firsts,
-              const std::function<void()>& visit) {
-  if (firsts.size() == k) {
-    visit();
-    return;
-  }
-  for (std::size_t first = firsts.empty() ? 0 : firsts.back() + 1; first + (k - firsts.size()) <= n;
-       ++first) {
-    firsts.push_back(first);
-    each_cut(n, k, firsts, visit);
-    firsts.pop_back();
-    if (firsts.empty()) {
-      return;  // the first part begins at 0
-    }
-  }
-}
-
-std::pair<std::int64_t, std::int64_t> worst_and_squares(const std::vector<std::int64_t>& costs,
-                                                        const std::vector<std::size_t>& firsts) {
-  std::int64_t worst = 0;
-  std::int64_t squares = 0;
-  for (std::size_t part = 0; part < firsts.size(); ++part) {
-    const std::size_t end = part + 1 < firsts.size() ? firsts[part + 1] : costs.size();
-    std::int64_t sum = 0;
-    for (std::size_t i = firsts[part]; i < end; ++i) {
-      sum += costs[i] + 1;
-    }
-    worst = std::max(worst, sum);
-    squares += sum * sum;
-  }
-  return {worst, squares};
-}
-
-TEST(Partition, IsAsGoodAsTheBestOfAllCuts) {
-  std::uint32_t seed = 1;
-  for (int round = 0; round < 200; ++round) {
-    std::vector<std::int64_t> costs;
-    const std::size_t n = 1 + static_cast<std::size_t>(round) % 9;
-    for (std::size_t i = 0; i < n; ++i) {
-      seed = seed * 1664525U + 1013904223U;
-      costs.push_back(static_cast<std::int64_t>(seed >> 24U));
-    }
-    for (std::size_t k = 1; k <= n; ++k) {
-      std::pair<std::int64_t, std::int64_t> best{std::numeric_limits<std::int64_t>::max(), 0};
-      std::vector<std::size_t> firsts;
-      each_cut(n, k, firsts, [&] { best = std::min(best, worst_and_squares(costs, firsts)); });
-
-      const auto found = pipeline::balance(costs, k);
-
-      ASSERT_EQ(found.size(), k);
-      EXPECT_EQ(worst_and_squares(costs, found), best) << round << " " << k;
-    }
-  }
-}
-
-TEST(Partition, KeepsEarlierStagesSmallAmongEquals) {
-  EXPECT_EQ(pipeline::balance(std::vector<std::int64_t>(9, 100), 4),
-            (std::vector<std::size_t>{0, 2, 4, 6}));
-  EXPECT_EQ(pipeline::balance(std::vector<std::int64_t>(6, 0), 3),
-            (std::vector<std::size_t>{0, 2, 4}));
-}
-
-TEST(Partition, IsQuickForManyUnits) {
-  std::vector<std::int64_t> costs(4000, std::int64_t{1} << 50);
-
-  const auto firsts = pipeline::balance(costs, 64);
-
-  EXPECT_EQ(firsts.size(), 64U);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
   static_assert(std::is_standard_layout_v<type> && std::is_trivial_v<type>)
 #define AT(type, field, offset) static_assert(offsetof(type, field) == (offset))
 
-static_assert(PIPER_ABI_MAJOR == 0 && PIPER_ABI_MINOR == 2);
+static_assert(PIPER_ABI_MAJOR == 0 && PIPER_ABI_MINOR == 3);
 static_assert(sizeof(void*) == 8);
 
 SIZE(piper_str, 16);
@@ -116,11 +116,17 @@ AT(piper_job, global_rows, 24);
 AT(piper_job, axes, 32);
 AT(piper_job, microbatches_where, 56);
 
-SIZE(piper_graph_api, 24);
+SIZE(piper_unit, 16);
+AT(piper_unit, first, 0);
+AT(piper_unit, index, 8);
+AT(piper_unit, reserved, 12);
+
+SIZE(piper_graph_api, 32);
 AT(piper_graph_api, struct_size, 0);
 AT(piper_graph_api, reserved, 4);
 AT(piper_graph_api, graph, 8);
 AT(piper_graph_api, job, 16);
+AT(piper_graph_api, units, 24);
 
 SIZE(piper_ranks, 8);
 AT(piper_ranks, bits, 0);
@@ -150,11 +156,20 @@ AT(piper_filter, passes, 4);
 AT(piper_filter, conditions, 8);
 AT(piper_filter, regions, 32);
 
-SIZE(piper_tag, 32);
+SIZE(piper_partition, 56);
+AT(piper_partition, struct_size, 0);
+AT(piper_partition, by, 4);
+AT(piper_partition, parts, 8);
+AT(piper_partition, reserved, 12);
+AT(piper_partition, over, 16);
+AT(piper_partition, boundaries, 32);
+
+SIZE(piper_tag, 40);
 AT(piper_tag, struct_size, 0);
 AT(piper_tag, index, 4);
 AT(piper_tag, name, 8);
 AT(piper_tag, filter, 24);
+AT(piper_tag, partition, 32);
 
 SIZE(piper_split, 32);
 AT(piper_split, struct_size, 0);
@@ -194,12 +209,17 @@ AT(piper_shard, filter, 8);
 AT(piper_shard, ranks, 16);
 AT(piper_shard, stream, 24);
 
+SIZE(piper_recompute, 16);
+AT(piper_recompute, struct_size, 0);
+AT(piper_recompute, reserved, 4);
+AT(piper_recompute, filter, 8);
+
 SIZE(piper_claim, 24);
 AT(piper_claim, struct_size, 0);
 AT(piper_claim, kind, 4);
 AT(piper_claim, name, 8);
 
-SIZE(piper_directive_api, 80);
+SIZE(piper_directive_api, 88);
 AT(piper_directive_api, struct_size, 0);
 AT(piper_directive_api, reserved, 4);
 AT(piper_directive_api, claim, 8);
@@ -211,6 +231,7 @@ AT(piper_directive_api, replicate, 48);
 AT(piper_directive_api, shard, 56);
 AT(piper_directive_api, order, 64);
 AT(piper_directive_api, order_chain, 72);
+AT(piper_directive_api, recompute, 80);
 
 SIZE(piper_order_group, 32);
 AT(piper_order_group, struct_size, 0);

@@ -31,7 +31,7 @@ cp "$work/source"/everywhere.* "$work/c_only"
 cat >"$work/c_only/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.23)
 project(c_only LANGUAGES C)
-find_package(piper-sdk 0.2 REQUIRED)
+find_package(piper-sdk 0.3 REQUIRED)
 piper_add_strategy(everywhere SOURCES everywhere.c MANIFEST everywhere.manifest.toml)
 CMAKE
 cmake -S "$work/c_only" -B "$work/c_build" -DCMAKE_PREFIX_PATH="$work/prefix" \
@@ -45,7 +45,7 @@ cp "$work/source"/halves.* "$work/cxx_only"
 cat >"$work/cxx_only/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.23)
 project(cxx_only LANGUAGES CXX)
-find_package(piper-sdk 0.2 REQUIRED)
+find_package(piper-sdk 0.3 REQUIRED)
 piper_add_strategy(halves SOURCES halves.cc action.cc MANIFEST halves.manifest.toml)
 CMAKE
 cat >"$work/cxx_only/action.cc" <<'SOURCE'
@@ -72,7 +72,7 @@ project(c_only LANGUAGES C)
 find_package(piper-sdk 1 REQUIRED)
 CMAKE
 if cmake -S "$work/c_only" -B "$work/refused" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/refused.log" 2>&1; then
-  fail "find_package(piper-sdk 1) took the SDK 0.2"
+  fail "find_package(piper-sdk 1) took the SDK 0.3"
 fi
 
 say "drop them into a folder"

@@ -1,6 +1,6 @@
 /* What a strategy says. Each directive states its meaning in one struct; the host records it, in
  * order, and applies all of a plugin's directives or none. Phases are fixed: tag, split,
- * split_backward, place, replicate, shard, order. */
+ * split_backward, place, replicate, shard, order, recompute. */
 #ifndef PIPER_DIRECTIVE_H
 #define PIPER_DIRECTIVE_H
 
@@ -8,12 +8,34 @@
 #include <piper/order.h>
 #include <piper/ranks.h>
 
-/* Every region that `filter` selects gets tag `name` with that index. */
+typedef int32_t piper_partition_by;
+#define PIPER_BY_COST 0  /* piper_region_info.cost */
+#define PIPER_BY_FLOPS 1 /* of the forward pass */
+#define PIPER_BY_BYTES 2 /* of parameters, and of what is kept for the backward pass */
+#define PIPER_BY_COUNT 3 /* equally many units */
+#define PIPER_BY_BOUNDARIES 4
+
+/* How regions are cut into consecutive parts, between the units that piper_graph_api.units tells of
+ * `over`: the costliest part is as cheap as it can be; among such cuts the sum of squares is
+ * smallest, and then earlier parts are the smaller ones. Since 0.3. */
+typedef struct piper_partition {
+  uint32_t struct_size;
+  piper_partition_by by;
+  uint32_t parts; /* not with PIPER_BY_BOUNDARIES */
+  uint32_t reserved;
+  piper_str over;        /* a tag of the model; empty: a unit is a region */
+  piper_span boundaries; /* of uint32_t: the first unit of each part but the first, ascending */
+} piper_partition;
+
+/* Every region that `filter` selects gets tag `name` with that index; with a partition, the parts
+ * that it cuts them into get the indices 0, 1, ... A partition is made at once: `filter` then
+ * selects by the model's own tags. */
 typedef struct piper_tag {
   uint32_t struct_size;
   uint32_t index;
   piper_str name;
   const piper_filter *filter;
+  const piper_partition *partition; /* NULL: none. Since 0.3. */
 } piper_tag;
 
 /* The batch is cut along `dim` into n parts, the remainder to the earlier ones. Claim
@@ -64,6 +86,14 @@ typedef struct piper_replicate {
   int32_t reduce;
 } piper_replicate;
 
+/* The forward of the selected regions keeps nothing but its inputs, and runs again right before the
+ * backward. What one directive selects is recomputed layer by layer. Since 0.3. */
+typedef struct piper_recompute {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const piper_filter *filter;
+} piper_recompute;
+
 typedef int32_t piper_shard_kind;
 #define PIPER_SHARD_EXPERTS 1 /* whole experts, contiguous blocks; all-to-all before and after */
 
@@ -107,6 +137,7 @@ typedef struct piper_directive_api {
    * leaves out is placed by cost, with a warning. */
   piper_code(PIPER_CALL *order_chain)(piper_ctx *ctx, piper_ranks ranks,
                                       const piper_action *actions, uint64_t count, uint64_t stride);
+  piper_code(PIPER_CALL *recompute)(piper_ctx *ctx, const piper_recompute *recompute); /* 0.3 */
 } piper_directive_api;
 
 #endif

@@ -83,6 +83,15 @@ typedef struct piper_graph {
   piper_span regions;    /* of piper_region_info */
 } piper_graph;
 
+/* What stays together where a model is cut: a run of regions with one index of a tag. A region
+ * without the tag goes with the unit before it, or, before the first, with the first. Where none
+ * has the tag, a unit is a region. Frozen. Since 0.3. */
+typedef struct piper_unit {
+  piper_region first; /* it ends where the next one begins */
+  uint32_t index;     /* of the tag, or the region's number */
+  uint32_t reserved;
+} piper_unit;
+
 typedef struct piper_axis {
   uint32_t struct_size;
   uint32_t size;
@@ -109,6 +118,9 @@ typedef struct piper_graph_api {
    * NULL, or its struct_size is below that of the struct's first version. */
   piper_code(PIPER_CALL *graph)(piper_ctx *ctx, piper_graph *out);
   piper_code(PIPER_CALL *job)(piper_ctx *ctx, piper_job *out);
+  /* The units of tag `over`, as a span of piper_unit: what a piper_partition over it cuts between.
+   * [plan] PIPER_INVALID: out is NULL. Since 0.3. */
+  piper_code(PIPER_CALL *units)(piper_ctx *ctx, piper_str over, piper_span *out);
 } piper_graph_api;
 
 #endif

@@ -178,6 +178,14 @@ struct Coordinate {
   std::uint64_t index;
 };
 
+// How Job::tag cuts regions into parts; see piper/directive.h.
+struct Partition {
+  piper_partition_by by = PIPER_BY_COST;
+  std::uint32_t parts = 1;
+  std::string_view over = "layer";
+  std::vector<std::uint32_t> boundaries = {};
+};
+
 // An option's value and where the job file has it.
 template <typename T>
 struct Option {
@@ -229,6 +237,13 @@ class Job {
       }
     }
     return std::nullopt;
+  }
+
+  // What a partition over tag `over` cuts between.
+  Span<piper_unit> units(std::string_view over) const {
+    piper_span units{};
+    check(host_->graph->units(ctx_, to_abi(over), &units));
+    return Span<piper_unit>(units);
   }
 
   // Options. A single one without value or default fails with `<plugin>.option`; ask `has` first.
@@ -305,7 +320,16 @@ class Job {
 
   void tag(const Filter &filter, std::string_view name, std::uint32_t index) {
     with(filter, [&](const piper_filter *f) {
-      const piper_tag tag{sizeof(piper_tag), index, to_abi(name), f};
+      const piper_tag tag{sizeof(piper_tag), index, to_abi(name), f, nullptr};
+      return host_->directives->tag(ctx_, &tag);
+    });
+  }
+  void tag(const Filter &filter, std::string_view name, const Partition &how) {
+    with(filter, [&](const piper_filter *f) {
+      const piper_partition partition{
+          sizeof(piper_partition),     how.by, how.parts, 0, to_abi(how.over),
+          Filter::span(how.boundaries)};
+      const piper_tag tag{sizeof(piper_tag), 0, to_abi(name), f, &partition};
       return host_->directives->tag(ctx_, &tag);
     });
   }
@@ -340,6 +364,12 @@ class Job {
     with(filter, [&](const piper_filter *f) {
       const piper_shard shard{sizeof(piper_shard), PIPER_SHARD_EXPERTS, f, ranks, to_abi(stream)};
       return host_->directives->shard(ctx_, &shard);
+    });
+  }
+  void recompute(const Filter &filter) {
+    with(filter, [&](const piper_filter *f) {
+      const piper_recompute recompute{sizeof(piper_recompute), 0, f};
+      return host_->directives->recompute(ctx_, &recompute);
     });
   }
   void order(const std::vector<std::vector<Filter>> &groups) {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PIPER_ABI_MAJOR 0u
-#define PIPER_ABI_MINOR 2u
+#define PIPER_ABI_MINOR 3u
 
 /* The one symbol that a plugin exports; piper/plugin.h has its type. */
 #define PIPER_ENTRY piper_plugin_entry_v0

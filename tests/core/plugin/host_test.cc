@@ -66,6 +66,11 @@ TEST(Host, TakesEveryKindOfDirective) {
   EXPECT_EQ(text,
             "split_backward {layer=*, EP=-}   # observer, job.toml:7:1\n"
             "tag {layer=[0, 2], layer=0..1} EVEN=7   # observer, job.toml:7:1\n"
+            "tag {REGION=[0]} THIRD=0   # observer, job.toml:7:1\n"
+            "tag {REGION=[1]} THIRD=1   # observer, job.toml:7:1\n"
+            "tag {REGION=[2]} THIRD=2   # observer, job.toml:7:1\n"
+            "tag {REGION=[0]} CUT=0   # observer, job.toml:7:1\n"
+            "tag {REGION=[1, 2]} CUT=1   # observer, job.toml:7:1\n"
             "place {EVEN=7} ranks=[1, 0] stream=side   # observer, job.toml:7:1\n"
             "replicate {EP=-} family=[[0], [1]] reduce_stream=reduce gather_stream=gather "
             "shard=optimizer+grads+params prefetch=2 keep_gathered=step reduce=chain "
@@ -73,7 +78,8 @@ TEST(Host, TakesEveryKindOfDirective) {
             "shard {EP=*} family=[[0, 1]] stream=ep   # observer, job.toml:7:1\n"
             "order [{MB=0, PASS=F}], [{MB=1, PASS=F, B}]   # observer, job.toml:7:1\n"
             "order_chain ranks=[0, 1] 0F0 0F1&1 0B0&1   # observer, job.toml:7:1\n"
-            "split {} dim=MB n=3   # observer, job.toml:7:1\n");
+            "split {} dim=MB n=3   # observer, job.toml:7:1\n"
+            "recompute {layer=*}   # observer, job.toml:7:1\n");
 }
 
 TEST(Host, GivesOneProposalAStrategyInTheJobsOrder) {

@@ -72,18 +72,18 @@ TEST_P(Hostile, IsRefusedAndTheHostGoesOn) {
 const Case kCases[] = {
     {"wrong_major",
      "job.toml:7:1: error: plugin 'wrong_major' is refused: the plugin is made for plugin ABI 1.0; "
-     "this Piper has plugin ABI 0.2: "
+     "this Piper has plugin ABI 0.3: "
      "upgrade Piper, or use an older build of the plugin [plugin.abi_major]\n"
      "DIR/wrong_major.so: note: the file"},
     {"newer_minor",
      "job.toml:7:1: error: plugin 'newer_minor' is refused: the plugin needs at least plugin ABI "
-     "0.3; this Piper has plugin ABI 0.2: "
+     "0.4; this Piper has plugin ABI 0.3: "
      "upgrade Piper, or use an older build of the plugin [plugin.abi_minor]\n"
      "DIR/newer_minor.so: note: the file"},
     {"older_minor",
      "job.toml:7:1: error: plugin 'older_minor' is refused: the plugin was built with plugin ABI "
      "0.0, and drafts (major 0) must be "
-     "the same; this Piper has plugin ABI 0.2: rebuild the plugin with this Piper's SDK "
+     "the same; this Piper has plugin ABI 0.3: rebuild the plugin with this Piper's SDK "
      "[plugin.abi_minor]\n"
      "DIR/older_minor.so: note: the file"},
     {"short_struct",
@@ -96,9 +96,9 @@ const Case kCases[] = {
      "was built without piper_add_strategy [plugin.no_manifest]\n"
      "DIR/no_manifest.so: note: the file"},
     {"disagrees",
-     "job.toml:7:1: error: disagrees: the manifest says disagrees 1.0.0 for plugin ABI 0.2, the "
+     "job.toml:7:1: error: disagrees: the manifest says disagrees 1.0.0 for plugin ABI 0.3, the "
      "library says somebody_else 2.0.0 for "
-     "0.2 [plugin.mismatch]\n"
+     "0.3 [plugin.mismatch]\n"
      "DIR/disagrees.so: note: the file"},
     {"throws",
      "job.toml:7:1: error: throws: the cat is on the keyboard [plugin.exception]\n"
@@ -120,7 +120,7 @@ const Case kCases[] = {
      "DIR/no_table.so: note: the file"},
     {"newer_entry",
      "job.toml:7:1: error: newer_entry: the plugin needs at least plugin ABI 0.9; this Piper has "
-     "plugin ABI 0.2: upgrade Piper, or "
+     "plugin ABI 0.3: upgrade Piper, or "
      "use an older build of the plugin [plugin.abi_minor]\n"
      "DIR/newer_entry.so: note: the file"},
     {"no_entry",
@@ -146,6 +146,9 @@ const Case kCases[] = {
      "that are not [abi.string]\n"
      "job.toml:7:1: error: bad_arguments: tag: expected a struct_size of at least 32, got 4 "
      "[abi.struct_size]\n"
+     "job.toml:7:1: error: bad_arguments: tag: by: unknown value 99 [abi.value]\n"
+     "job.toml:7:1: error: bad_arguments: tag: partition: expected a struct_size of at least 56, "
+     "got 4 [abi.struct_size]\n"
      "job.toml:7:1: error: bad_arguments: tag: passes: unknown value 1048576 [abi.value]\n"
      "job.toml:7:1: error: bad_arguments: tag: condition: unknown value 99 [abi.value]\n"
      "job.toml:7:1: error: bad_arguments: filter: conditions: expected at most 268435456 elements "
@@ -154,13 +157,15 @@ const Case kCases[] = {
      "job.toml:7:1: error: bad_arguments: graph: expected a struct_size of at least 128, got 8 "
      "[abi.struct_size]\n"
      "job.toml:7:1: error: bad_arguments: job is NULL [abi.null]\n"
+     "job.toml:7:1: error: bad_arguments: units is NULL [abi.null]\n"
      "job.toml:7:1: error: bad_arguments: report: diag is NULL [abi.null]\n"
      "job.toml:7:1: error: bad_arguments: report: unknown severity 55 [abi.value]\n"
      "job.toml:7:1: error: bad_arguments: ranks.at: coordinates: expected at most 268435456 "
      "elements of at least 24 bytes, got "
      "18446744073709551615 of 8 [abi.span]\n"
      "job.toml:7:1: error: bad_arguments: order_chain: pass: unknown value 9 [abi.value]\n"
-     "job.toml:7:1: error: bad_arguments: order_chain: actions is NULL [abi.null]"},
+     "job.toml:7:1: error: bad_arguments: order_chain: actions is NULL [abi.null]\n"
+     "job.toml:7:1: error: bad_arguments: recompute is NULL [abi.null]"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Plugin, Hostile, testing::ValuesIn(kCases),

@@ -67,6 +67,8 @@ void plan(Job& job) {
   job.claim_axis(job.get_str("axis").value);
   job.split_backward(Filter().present("layer").absent("EP"));
   job.tag(Filter().in("layer", {0, 2}).range("layer", 0, 1), "EVEN", 7);
+  job.tag(Filter(), "THIRD", piper::sdk::Partition{PIPER_BY_COUNT, 3, "", {}});
+  job.tag(Filter(), "CUT", piper::sdk::Partition{PIPER_BY_BOUNDARIES, 0, "", {1}});
   job.place(Filter().equals("EVEN", 7), job.of({1, 0}, 2), "side");
   piper_replicate policy{};
   policy.shard = PIPER_SHARD_OPTIMIZER | PIPER_SHARD_GRADS | PIPER_SHARD_PARAMS;
@@ -81,6 +83,7 @@ void plan(Job& job) {
   job.order_chain(job.at({}),
                   {{0, 0, PIPER_FORWARD, 0}, {0, 1, PIPER_FORWARD, 1}, {0, 0, PIPER_BACKWARD, 1}});
   job.split(Filter(), "MB", 3);
+  job.recompute(Filter().present("layer"));
 }
 
 }  // namespace

@@ -5,8 +5,9 @@ static piper_code PIPER_CALL plan(void* self, piper_ctx* ctx) {
   const piper_directive_api* directives = host->directives;
   piper_filter filter = {sizeof(filter), 0, {NULL, 0, 0}, {NULL, 0, 0}};
   piper_condition condition = {sizeof(condition), 99, {NULL, 0}, {NULL, 0, 0}};
-  piper_tag no_filter = {sizeof(no_filter), 0, {NULL, 0}, NULL};
-  piper_tag tag = {sizeof(tag), 0, {NULL, 0}, &filter};
+  piper_tag no_filter = {sizeof(no_filter), 0, {NULL, 0}, NULL, NULL};
+  piper_partition parts = {sizeof(parts), 99, 1, 0, {NULL, 0}, {NULL, 0, 0}};
+  piper_tag tag = {sizeof(tag), 0, {NULL, 0}, &filter, NULL};
   piper_span huge = {&filter, UINT64_MAX, 8};
   piper_graph small = {8,           0, 0, 0, {NULL, 0}, {NULL, 0, 0}, {NULL, 0, 0}, {NULL, 0, 0},
                        {NULL, 0, 0}};
@@ -26,6 +27,11 @@ static piper_code PIPER_CALL plan(void* self, piper_ctx* ctx) {
   tag.struct_size = 4;
   directives->tag(ctx, &tag);
   tag.struct_size = sizeof(tag);
+  tag.partition = &parts;
+  directives->tag(ctx, &tag);
+  parts.struct_size = 4;
+  directives->tag(ctx, &tag);
+  tag.partition = NULL;
   filter.passes = 1u << 20;
   directives->tag(ctx, &tag);
   filter.passes = 0;
@@ -37,6 +43,7 @@ static piper_code PIPER_CALL plan(void* self, piper_ctx* ctx) {
   directives->tag(ctx, &tag);
   host->graph->graph(ctx, &small);
   host->graph->job(ctx, NULL);
+  host->graph->units(ctx, text("layer"), NULL);
   base->report(ctx, NULL);
   base->report(ctx, &diag);
   host->ranks->at(ctx, &huge, &ranks);
@@ -44,6 +51,7 @@ static piper_code PIPER_CALL plan(void* self, piper_ctx* ctx) {
     directives->order_chain(ctx, ranks, &action, 1, sizeof(action));
     directives->order_chain(ctx, ranks, NULL, 1, sizeof(action));
   }
+  directives->recompute(ctx, NULL);
   return PIPER_OK;
 }
 

@@ -4,7 +4,7 @@
 static piper_code PIPER_CALL plan(void* self, piper_ctx* ctx) {
   piper_region region = {0xdeadbeefcafeULL};
   piper_filter filter = {sizeof(filter), 0, {NULL, 0, 0}, {NULL, 0, 0}};
-  piper_tag tag = {sizeof(tag), 0, {NULL, 0}, &filter};
+  piper_tag tag = {sizeof(tag), 0, {NULL, 0}, &filter, NULL};
   piper_ranks ranks = {0xffffffffffffffffULL};
   piper_span list;
   uint32_t size;
