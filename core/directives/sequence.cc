@@ -8,7 +8,7 @@
 namespace piper {
 namespace {
 
-struct Unit {
+struct Declared {
   Provenance from;
   std::vector<const Directive*> directives;
   // Only compared where two units are of one strategy and name: a large proposal is not printed.
@@ -21,13 +21,13 @@ struct Unit {
   }
 };
 
-bool before(const Unit& a, const Unit& b) {
-  const auto who = [](const Unit& unit) { return std::tie(unit.from.plugin, unit.from.name); };
+bool before(const Declared& a, const Declared& b) {
+  const auto who = [](const Declared& unit) { return std::tie(unit.from.plugin, unit.from.name); };
   return who(a) != who(b) ? who(a) < who(b) : a.text() < b.text();
 }
 
-std::vector<Unit> units_of(const std::vector<Proposal>& proposals) {
-  std::vector<Unit> units;
+std::vector<Declared> declared_in(const std::vector<Proposal>& proposals) {
+  std::vector<Declared> units;
   for (const Proposal& proposal : proposals) {
     if (!proposal.unordered) {
       units.push_back({proposal.from, {}});
@@ -48,7 +48,7 @@ struct TagUse {
   std::vector<std::string> given, used;
 };
 
-TagUse tag_use(const Unit& unit) {
+TagUse tag_use(const Declared& unit) {
   TagUse use;
   for (const Directive* directive : unit.directives) {
     if (const auto* tag = std::get_if<TagDirective>(&directive->what)) {
@@ -70,8 +70,8 @@ bool needs(const TagUse& user, const TagUse& giver) {
   });
 }
 
-Diagnostic cycle(const std::vector<Unit>& units, const std::vector<std::uint32_t>& left) {
-  const Unit& first = units[left[0]];
+Diagnostic cycle(const std::vector<Declared>& units, const std::vector<std::uint32_t>& left) {
+  const Declared& first = units[left[0]];
   Diagnostic mutual =
       error("tag.cycle",
             first.from.plugin +
@@ -84,7 +84,7 @@ Diagnostic cycle(const std::vector<Unit>& units, const std::vector<std::uint32_t
 }
 
 // Numbers of units, so that each tag is given before others use it; otherwise as they are.
-Expected<std::vector<std::uint32_t>> tag_order(const std::vector<Unit>& units) {
+Expected<std::vector<std::uint32_t>> tag_order(const std::vector<Declared>& units) {
   std::vector<TagUse> uses;
   std::vector<std::uint32_t> left, order;
   for (std::uint32_t u = 0; u < units.size(); ++u) {
@@ -111,10 +111,10 @@ Expected<std::vector<std::uint32_t>> tag_order(const std::vector<Unit>& units) {
 }  // namespace
 
 Expected<Sequence> sequence(const std::vector<Proposal>& proposals) {
-  const std::vector<Unit> units = units_of(proposals);
+  const std::vector<Declared> units = declared_in(proposals);
   Sequence result;
   result.origins.push_back({"core", {}});
-  for (const Unit& unit : units) {
+  for (const Declared& unit : units) {
     result.origins.push_back(unit.from);
   }
   const auto add = [&](std::uint32_t u, auto&& wanted) {
