@@ -25,7 +25,7 @@ namespace {
 
 // One plan of the job, ready to run.
 struct PlanState {
-  std::vector<Communications> communications;        // by local rank
+  std::vector<Communications> communications;    // by local rank
   std::vector<std::vector<Cell>> cells;          // by rank and BufferId
   std::unique_ptr<Executor> executor;            // null: the job has no such plan
   std::uint32_t reporter = 0;                    // a rank that knows the loss and the norm
@@ -213,7 +213,7 @@ class PlanEngine final : public Engine {
   const std::vector<std::uint32_t>& local_ranks() const override {
     return state_->backend->local_ranks();
   }
-  std::vector<ParameterPart> parts(std::uint32_t rank, What what) const override {
+  std::vector<ParameterPart> parts(std::uint32_t rank, Kept what) const override {
     const auto& ranks = local_ranks();
     const auto local = std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
     return parts_of(*state_->ranks[local], what);
@@ -224,7 +224,7 @@ class PlanEngine final : public Engine {
                   [&](std::uint32_t rank) { return !find(main(), state_->job.model, id, rank); });
     return ranks;
   }
-  at::Tensor gather(What what, ParameterId id, std::uint32_t home,
+  at::Tensor gather(Kept what, ParameterId id, std::uint32_t home,
                     std::uint32_t to) const override {
     constexpr std::int64_t kPiece = std::int64_t{64} << 20;
     return piper::gather(main(), state_->ranks, *state_->backend, what, id, home, to, kPiece);

@@ -84,7 +84,7 @@ class Engine {
 
   // What a local rank holds, in the order of its buckets, without the others. Writing to `elements`
   // sets it: whoever does keeps replicas, and a value and its master, alike. Between steps only.
-  virtual std::vector<ParameterPart> parts(std::uint32_t rank, What what) const = 0;
+  virtual std::vector<ParameterPart> parts(std::uint32_t rank, Kept what) const = 0;
 
   // The ranks, anywhere, on which a parameter has a home, ascending.
   virtual std::vector<std::uint32_t> homes(ParameterId id) const = 0;
@@ -92,21 +92,21 @@ class Engine {
   // rank `to`, in pieces of at most 64 MiB: a copy, in host memory. Undefined in the process of
   // other ranks, and where no such thing is kept or `home` is none. Every process calls it, with
   // the same arguments. Between steps only.
-  virtual at::Tensor gather(What what, ParameterId id, std::uint32_t home,
+  virtual at::Tensor gather(Kept what, ParameterId id, std::uint32_t home,
                             std::uint32_t to = 0) const = 0;
   // The same of one number a local rank: those of all ranks, in their order.
   virtual std::vector<std::int64_t> gather(const std::vector<std::int64_t>& numbers,
                                            std::uint32_t to = 0) const = 0;
   at::Tensor parameter(std::uint32_t home, ParameterId id) const {
-    return gather(What::value, id, home);
+    return gather(Kept::value, id, home);
   }
   at::Tensor master(std::uint32_t home, ParameterId id) const {
-    return gather(What::master, id, home);
+    return gather(Kept::master, id, home);
   }
   // Of the last train_step, reduced and unclipped; kept only when keep_gradients(true) was called
   // before it.
   at::Tensor gradient(std::uint32_t home, ParameterId id) const {
-    return gather(What::gradient, id, home);
+    return gather(Kept::gradient, id, home);
   }
   virtual void keep_gradients(bool keep) = 0;
 

@@ -69,17 +69,17 @@ void place(BucketState& state, Rank& rank) {
 }
 
 // What a bucket keeps; undefined: nothing of that kind.
-const at::Tensor& flat_of(const BucketState& state, What what) {
+const at::Tensor& flat_of(const BucketState& state, Kept what) {
   switch (what) {
-    case What::value:
+    case Kept::value:
       return state.value;
-    case What::master:
+    case Kept::master:
       return state.master;
-    case What::gradient:
+    case Kept::gradient:
       return state.kept;
-    case What::first_moment:
+    case Kept::first_moment:
       return state.optimizer.first;
-    case What::second_moment:
+    case Kept::second_moment:
       return state.optimizer.second;
   }
   return state.value;
@@ -109,7 +109,7 @@ void initialise_parameters(const Plan& plan, const LocalRanks& ranks, std::uint6
   }
 }
 
-std::vector<ParameterPart> parts_of(const Rank& rank, What what) {
+std::vector<ParameterPart> parts_of(const Rank& rank, Kept what) {
   std::vector<ParameterPart> parts;
   for (const std::unique_ptr<BucketState>& state : rank.buckets) {
     if (!state || !flat_of(*state, what).defined()) {
@@ -143,7 +143,7 @@ void set_parameter(const Plan& plan, const LocalRanks& ranks, ParameterId id,
     }
     const BucketState& state = *rank->buckets[index(seat->bucket)];
     const at::Tensor flat = value.detach().reshape({-1});
-    for (const What what : {What::value, What::master}) {
+    for (const Kept what : {Kept::value, Kept::master}) {
       const Elements own = held(*state.bucket, state.share, what);
       const Elements here = common(own, {seat->offset, parameter.elements()});
       flat_of(state, what)
@@ -153,7 +153,7 @@ void set_parameter(const Plan& plan, const LocalRanks& ranks, ParameterId id,
   }
 }
 
-at::Tensor gather(const Plan& plan, const LocalRanks& ranks, Backend& backend, What what,
+at::Tensor gather(const Plan& plan, const LocalRanks& ranks, Backend& backend, Kept what,
                   ParameterId id, std::uint32_t home, std::uint32_t to, std::int64_t piece_bytes) {
   const ModelGraph& model = ranks.front()->model.graph;
   const auto seat = find(plan, model, id, home);
@@ -167,9 +167,9 @@ at::Tensor gather(const Plan& plan, const LocalRanks& ranks, Backend& backend, W
   };
   const Parameter& parameter = model.parameter(id);
   const Elements wanted{seat->offset, parameter.elements()};
-  const DType dtype = what == What::value ? parameter.dtype : gradient_dtype(parameter.dtype);
+  const DType dtype = what == Kept::value ? parameter.dtype : gradient_dtype(parameter.dtype);
   const bool frozen = parameter.frozen;
-  if (frozen && what != What::value && what != What::master) {
+  if (frozen && what != Kept::value && what != Kept::master) {
     return {};
   }
   const at::ScalarType type = to_torch(frozen ? parameter.dtype : dtype);

@@ -26,14 +26,14 @@ void place_parameters(const Plan& plan, Rank& rank);
 void initialise_parameters(const Plan& plan, const LocalRanks& ranks, std::uint64_t seed);
 
 // Engine::parts, of one local rank.
-std::vector<ParameterPart> parts_of(const Rank& rank, What what);
+std::vector<ParameterPart> parts_of(const Rank& rank, Kept what);
 
 // Engine::set_parameter, on the local ranks.
 void set_parameter(const Plan& plan, const LocalRanks& ranks, ParameterId id,
                    const at::Tensor& value);
 
 // Engine::gather, in pieces of at most `piece_bytes`.
-at::Tensor gather(const Plan& plan, const LocalRanks& ranks, Backend& backend, What what,
+at::Tensor gather(const Plan& plan, const LocalRanks& ranks, Backend& backend, Kept what,
                   ParameterId id, std::uint32_t home, std::uint32_t to, std::int64_t piece_bytes);
 
 }  // namespace piper

@@ -23,9 +23,9 @@ Share share_of(const Plan& plan, BucketId bucket, std::uint32_t rank) {
   return {{rank}, 0};
 }
 
-Elements held(const Bucket& bucket, const Share& share, What what) {
+Elements held(const Bucket& bucket, const Share& share, Kept what) {
   const std::int64_t all = bucket.padded_elements();
-  if ((what == What::value || bucket.frozen) && bucket.kept_bytes() == bucket.bytes()) {
+  if ((what == Kept::value || bucket.frozen) && bucket.kept_bytes() == bucket.bytes()) {
     return {0, all};
   }
   const std::int64_t count = all / static_cast<std::int64_t>(share.ranks.size());

@@ -10,7 +10,7 @@
 namespace piper {
 
 // Kept of a parameter between steps. All but the value are in gradient_dtype of the parameter's.
-enum class What : std::uint8_t {
+enum class Kept : std::uint8_t {
   value,          // as the model reads it
   master,         // float32 or wider; the value itself where that is wide enough
   gradient,       // of the last step, reduced and unclipped: where Engine::keep_gradients says so
@@ -35,7 +35,7 @@ struct Share {
 Share share_of(const Plan& plan, BucketId bucket, std::uint32_t rank);
 
 // What such a rank holds of the bucket, padding among it.
-Elements held(const Bucket& bucket, const Share& share, What what);
+Elements held(const Bucket& bucket, const Share& share, Kept what);
 
 // Where a parameter is.
 struct BucketSeat {

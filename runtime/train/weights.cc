@@ -9,7 +9,7 @@ namespace piper {
 namespace {
 
 // Each parameter, or what else is kept of it, from the first rank that has it.
-std::map<std::string, at::Tensor> gather(const Job& job, const Engine& engine, What what) {
+std::map<std::string, at::Tensor> gather(const Job& job, const Engine& engine, Kept what) {
   std::map<std::string, at::Tensor> tensors;
   for (std::uint32_t i = 0; i < job.model.parameters.size(); ++i) {
     const ParameterId id{i};
@@ -42,11 +42,11 @@ Status load_initial_weights(const Job& job, Engine& engine, Reference* reference
 
 Status save_last_weights(const Job& job, const Engine& engine, const ModelFiles& files,
                          const std::string& folder) {
-  return save_hf(folder, job.config, job.model, files, gather(job, engine, What::master));
+  return save_hf(folder, job.config, job.model, files, gather(job, engine, Kept::master));
 }
 
 Status save_gradients(const Job& job, const Engine& engine, const std::string& file) {
-  return save_weights(file, gather(job, engine, What::gradient));
+  return save_weights(file, gather(job, engine, Kept::gradient));
 }
 
 }  // namespace piper

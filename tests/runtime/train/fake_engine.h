@@ -43,8 +43,8 @@ class FakeEngine : public Engine {
   const std::vector<std::uint32_t>& local_ranks() const override { return ranks_; }
   std::vector<ParameterPart> parts(std::uint32_t, What) const override { return {}; }
   std::vector<std::uint32_t> homes(ParameterId) const override { return ranks_; }
-  at::Tensor gather(What what, ParameterId, std::uint32_t, std::uint32_t) const override {
-    return what == What::master ? at::full({1}, weight, at::kDouble) : at::Tensor();
+  at::Tensor gather(Kept what, ParameterId, std::uint32_t, std::uint32_t) const override {
+    return what == Kept::master ? at::full({1}, weight, at::kDouble) : at::Tensor();
   }
   std::vector<std::int64_t> gather(const std::vector<std::int64_t>& numbers,
                                    std::uint32_t) const override {
