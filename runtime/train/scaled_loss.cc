@@ -16,7 +16,7 @@ void scale_gradients(LiveModel& model, std::shared_ptr<const double> factor) {
     Tensors results = real(inputs);
     if (results[position].requires_grad()) {
       results[position].register_hook(
-          [factor](const at::Tensor& gradient) { return gradient * *factor; });
+          [factor](const at::Tensor& gradient) { return gradient.mul(*factor); });
     }
     return results;
   };
