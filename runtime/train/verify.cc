@@ -4,6 +4,7 @@
 
 #include "runtime/data/loader.h"
 #include "runtime/exec/create_engine.h"
+#include "runtime/models/find_model.h"
 #include "runtime/train/compare.h"
 #include "runtime/train/reference.h"
 #include "runtime/train/scaled_loss.h"
