@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -15,7 +16,8 @@ namespace piper {
 template <typename T>
 class Column {
  public:
-  explicit Column(T nothing = T{}) : nothing_(std::move(nothing)) {}
+  Column() = default;
+  explicit Column(T nothing) : nothing_(std::move(nothing)) {}
 
   const T& operator[](std::size_t region) const {
     return region < said_.size() ? said_[region] : nothing_;
@@ -30,7 +32,7 @@ class Column {
   auto end() const { return said_.end(); }
 
  private:
-  T nothing_;
+  T nothing_{};
   std::vector<T> said_;
 };
 
