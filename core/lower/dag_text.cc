@@ -1,8 +1,10 @@
 #include "core/lower/dag_text.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
 
-#include "core/lower/dag_names.h"
 #include "core/lower/edge_values.h"
 #include "core/lower/program.h"
 #include "core/plan/names.h"
@@ -11,6 +13,10 @@
 
 namespace piper {
 namespace {
+
+constexpr std::uint32_t kNoChain = 0xffffffff;
+constexpr std::array<std::string_view, 5> kRoutes{"none", "enter_forward", "leave_forward",
+                                                  "enter_backward", "leave_backward"};
 
 class DagPrinter {
  public:

@@ -21,14 +21,10 @@
 // its gather and reduction chain with each bucket. `after` are its predecessors with what the edge
 // carries; without parentheses the edge is temporal. Edges are a set: two between the same nodes
 // print as one.
-//
-// Only the printed form is read back.
 #pragma once
 
 #include <string>
-#include <string_view>
 
-#include "core/base/diagnostic.h"
 #include "core/lower/dag.h"
 #include "core/lower/expand.h"
 #include "core/plan/node_name.h"
@@ -37,10 +33,7 @@ namespace piper {
 
 NodeIdentity identity(const Node& node);
 
-// parse(print(d)) prints as the same text. Errors: dag.syntax, dag.version, dag.range.
-Expected<Dag> parse_dag(std::string_view text, const ModelGraph& model, const std::string& source);
-
-// The same after `expand`, with lines for what still is to cross places:
+// A DAG after `expand`, with lines for what still is to cross places:
 //     flow %3 from 0 to 1
 //     flow grad %3 from 1 to 0
 std::string print(const Expanded& expanded, const ModelGraph& model);
