@@ -73,7 +73,7 @@ Expected<std::string> phase_text(const Phase& phase, const PlanOptions& options)
     return text + (text.ends_with('\n') ? "" : "\n");
   }
   PIPER_ASSIGN(const Diagram picture, diagram(phase, options.rank));
-  return options.format == "dot" ? dot(picture) : svg(picture);
+  return dot(picture);
 }
 
 Status print_phase(const CommandLine& line, const PlanOptions& options) {
@@ -171,11 +171,14 @@ Status check(const PlanOptions& options) {
   }
   if (!options.after.empty() && options.format == "json") {
     return fail(
-        usage("--after prints as text, dot or svg: the JSON of a plan is what --format "
-              "json without --after writes"));
+        usage("--after prints as text or dot: the JSON of a plan is what --format json without "
+              "--after writes"));
+  }
+  if (!options.after.empty() && options.format == "svg") {
+    return fail(usage("--after prints as text or dot: pipe --format dot to `dot -Tsvg`"));
   }
   if (!options.after.empty() && options.format == "text" && options.rank >= 0) {
-    return fail(usage("--rank with --after restricts a picture: expected --format dot or svg"));
+    return fail(usage("--rank with --after restricts a picture: expected --format dot"));
   }
   return {};
 }
@@ -211,8 +214,8 @@ void add_plan(CLI::App& program, CommandLine& line) {
   auto* format = command
                      .add_option("--format", options->format,
                                  "text; json, for programs; csv, the compute order of each place; "
-                                 "svg, the plan on rows over time, or the graph "
-                                 "after a phase; dot, the graph for Graphviz")
+                                 "svg, the plan on rows over time; dot, the graph for "
+                                 "Graphviz")
                      ->type_name("FORMAT")
                      ->default_str("text");
   options->format = "text";

@@ -38,7 +38,6 @@ struct Diagram {
 void set_levels(Diagram& diagram);
 
 std::string dot(const Diagram& diagram);  // for Graphviz
-std::string svg(const Diagram& diagram);  // places as lanes, levels from left to right
 
 // What the planner has after a phase. `rank`: only what that rank has. Error show.too_large.
 Expected<Diagram> diagram(const Phase& phase, std::int64_t rank = -1);

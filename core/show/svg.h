@@ -26,8 +26,6 @@ class Svg {
   void line(double x1, double y1, double x2, double y2, std::string_view stroke, double width,
             double opacity = 1);
   void text(double x, double y, std::string_view text, const TextStyle& style = {});
-  // Anything else: a path, an ellipse.
-  void raw(std::string_view element) { out_ += element; }
 
   std::string finish() { return out_ + "</svg>\n"; }
 

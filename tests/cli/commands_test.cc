@@ -196,12 +196,21 @@ TEST_F(Program, DrawsThePlanAndEveryPhase) {
     EXPECT_EQ(plan.status, 0) << plan.err;
     EXPECT_TRUE(plan.out.starts_with(start)) << plan.out;
     EXPECT_LT(rank.out.size(), plan.out.size());
-    for (const char* phase : {"directives", "expand", "communicate", "schedule"}) {
-      const Ended drawn = run({"plan", job, "--format", format, "--after", phase});
-      EXPECT_EQ(drawn.status, 0) << drawn.err;
-      EXPECT_TRUE(drawn.out.starts_with(start)) << drawn.out;
-    }
   }
+  for (const char* phase : {"directives", "expand", "communicate", "schedule"}) {
+    const Ended drawn = run({"plan", job, "--format", "dot", "--after", phase});
+    EXPECT_EQ(drawn.status, 0) << drawn.err;
+    EXPECT_TRUE(drawn.out.starts_with("digraph ")) << drawn.out;
+  }
+}
+
+TEST_F(Program, LeavesTheLayoutOfAPhasesGraphToGraphviz) {
+  const Ended drawn =
+      run({"plan", write("job.toml", graph_job()), "--after", "expand", "--format", "svg"});
+
+  EXPECT_EQ(drawn.status, 2);
+  EXPECT_EQ(drawn.err,
+            "error: --after prints as text or dot: pipe --format dot to `dot -Tsvg` [cli.usage]\n");
 }
 
 TEST_F(Program, ExplainsANodeOfThePlan) {

@@ -84,39 +84,6 @@ TEST(Diagram, PutsEveryNodeAfterWhatLeadsToIt) {
   }
 }
 
-TEST(Diagram, PrintsAsSvg) {
-  expect_golden("show/diagram", svg(drawn(small_job(), "directives")));
-}
-
-TEST(Diagram, DrawsNoNodeOverAnother) {
-  test::ShardedShape shape;
-  shape.ep = 2;
-  const std::string text = svg(drawn(test::sharded_job(shape), "communicate"));
-  struct Box {
-    double x, y, width, height;
-  };
-  std::vector<Box> boxes;
-  const auto number = [&](std::size_t at, const std::string& name) {
-    return std::stod(text.substr(text.find(' ' + name + "=\"", at) + name.size() + 3));
-  };
-  for (std::size_t at = text.find("<rect"); at != std::string::npos;
-       at = text.find("<rect", at + 1)) {
-    if (text.substr(at, text.find('>', at) - at).find(" rx=") != std::string::npos) {
-      boxes.push_back(
-          {number(at, "x"), number(at, "y"), number(at, "width"), number(at, "height")});
-    }
-  }
-
-  ASSERT_GT(boxes.size(), 50U);
-  for (std::size_t a = 0; a < boxes.size(); ++a) {
-    for (std::size_t b = 0; b < a; ++b) {
-      const Box &one = boxes[a], &two = boxes[b];
-      EXPECT_FALSE(one.x < two.x + two.width && two.x < one.x + one.width &&
-                   one.y < two.y + two.height && two.y < one.y + one.height);
-    }
-  }
-}
-
 TEST(Diagram, RefusesWhatNobodyCouldRead) {
   test::ShardedShape shape;
   shape.microbatches = 300;
