@@ -6,6 +6,7 @@
 
 #include "core/cli/commands.h"
 #include "core/cli/fit.h"
+#include "core/cli/plan_file.h"
 #include "core/cli/prepare.h"
 #include "core/settings/check_parameters.h"
 #include "core/show/csv.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct PlanOptions {
   std::int64_t rank = -1;
-  std::string after, format, explain, diff;
+  std::string after, format, explain, diff, check, graph;
   bool evaluate = false, max_batch = false;
 
   Plan::Kind kind() const { return evaluate ? Plan::Kind::evaluate : Plan::Kind::train; }
@@ -159,8 +160,25 @@ Expected<bool> print_difference(const CommandLine& line, const PlanOptions& opti
   return found.same;
 }
 
+Status check_plan_file(const PlanOptions& options) {
+  PIPER_ASSIGN(const PlanFile read, read_plan_file(options.check, options.graph));
+  std::size_t tasks = 0;
+  for (const Program& program : read.plan.programs) {
+    tasks += program.tasks.size();
+  }
+  std::cout << "plan " << hash(read.plan, read.model) << ", " << tasks << " tasks: verified\n";
+  return {};
+}
+
 // Options that say nothing together.
-Status check(const PlanOptions& options) {
+Status check(const CommandLine& line, const PlanOptions& options) {
+  if (options.check.empty() != options.graph.empty()) {
+    return fail(usage("--check and --graph: expected both, the plan and the graph that it is of"));
+  }
+  if (options.check.empty() == line.job.empty()) {
+    return fail(usage(line.job.empty() ? "expected a job file, got none"
+                                       : "--check takes a plan instead of a job: expected no job"));
+  }
   const std::vector<std::string> formats{"text", "json", "csv", "dot", "svg"};
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
     return fail(usage("--format: expected text, json, csv, dot or svg, got '" + options.format +
@@ -184,13 +202,14 @@ Status check(const PlanOptions& options) {
 }
 
 Exit run(const CommandLine& line, const PlanOptions& options) {
-  Status status = check(options);
+  Status status = check(line, options);
   if (status && !options.diff.empty()) {
     const Expected<bool> same = print_difference(line, options);
     return same ? (*same ? Exit::done : Exit::failed) : report(same.error(), Exit::refused);
   }
   if (status) {
-    status = options.max_batch          ? print_largest_microbatch(line)
+    status = !options.check.empty()     ? check_plan_file(options)
+             : options.max_batch        ? print_largest_microbatch(line)
              : !options.explain.empty() ? print_explanation(line, options)
              : !options.after.empty()   ? print_phase(line, options)
                                         : print_plan(line, options);
@@ -244,6 +263,17 @@ void add_plan(CLI::App& program, CommandLine& line) {
       ->excludes(format)
       ->excludes(explain)
       ->excludes(diff);
+  command
+      .add_option("--check", options->check,
+                  "instead of a job: read this plan, as the command prints it, and prove it")
+      ->type_name("FILE.plan")
+      ->excludes(rank)
+      ->excludes(after)
+      ->excludes(format)
+      ->excludes(explain)
+      ->excludes(diff);
+  add_graph_option(command, options->graph);
+  command.get_option("job")->required(false);
   command.add_flag("--evaluate", options->evaluate, "the plan of a held-out batch, not of a step");
   command.callback(
       [&line, options] { line.run = [&line, options] { return run(line, *options); }; });

@@ -8,6 +8,7 @@
 #include "core/cli/graph_cache.h"
 #include "core/cli/job_files.h"
 #include "core/cli/open_runtime.h"
+#include "core/cli/plan_file.h"
 #include "core/config/schema.h"
 #include "core/directives/toml/read.h"
 #include "core/lower/expand.h"
@@ -16,21 +17,6 @@
 
 namespace piper {
 namespace {
-
-Expected<ModelGraph> read_graph(const Config& config) {
-  const std::string& file = config.model.graph;
-  std::ifstream stream(file, std::ios::binary);
-  std::stringstream text;
-  if (!stream || !(text << stream.rdbuf())) {
-    return fail(error(
-        "model.graph",
-        "model.graph: expected a file of `piper capture`, got '" + file + "', which cannot be read",
-        config.where("model.graph")));
-  }
-  PIPER_ASSIGN(ModelGraph model, parse_model_graph(text.str(), file));
-  PIPER_TRY(verify(model));
-  return model;
-}
 
 // 1234567 -> "1.23 M"
 std::string scaled(double value) {
@@ -95,7 +81,7 @@ Expected<CheckedJob> check_job(const CommandLine& line) {
 
 Expected<ModelGraph> model_graph(const Config& config) {
   if (!config.model.graph.empty()) {
-    return read_graph(config);
+    return read_graph(config.model.graph, "model.graph", config.where("model.graph"));
   }
   const GraphCache cache(config, runtime_file());
   if (auto cached = cache.load()) {

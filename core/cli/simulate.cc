@@ -6,6 +6,7 @@
 #include "core/base/output_file.h"
 #include "core/cli/commands.h"
 #include "core/cli/job_files.h"
+#include "core/cli/plan_file.h"
 #include "core/cli/prepare.h"
 #include "core/config/schema.h"
 #include "core/simulate/analysis.h"
@@ -17,7 +18,7 @@ namespace piper {
 namespace {
 
 struct SimulateCommand {
-  std::string costs, pair = "apart", trace, svg;
+  std::string costs, pair = "apart", trace, svg, graph;
   bool contention = false, json = false;
 };
 
@@ -88,7 +89,9 @@ std::string facts(const Plan& plan, const ModelGraph& model, const Analysis& ana
   return text + hash(plan, model);
 }
 
-Status show(const Job& job, const Predicted& predicted, const SimulateCommand& command) {
+// `heading` is printed before the text, `title` heads a picture.
+Status show(const Job& job, const Predicted& predicted, const SimulateCommand& command,
+            const std::string& heading, const std::string& title) {
   const Plan& plan = job.plans.train;
   const Analysis analysis = analyse(plan, job.model, predicted.run);
   if (!command.trace.empty()) {
@@ -102,22 +105,44 @@ Status show(const Job& job, const Predicted& predicted, const SimulateCommand& c
   if (!command.svg.empty()) {
     PIPER_ASSIGN(const Grid grid,
                  schedule_grid(plan, job.model, predicted.run, analysis, predicted.unit,
-                               schedules_text(job.config) + " on " + mesh_text(job.config) + ", " +
-                                   std::to_string(plan.microbatches) + " micro-batches",
+                               title + ", " + std::to_string(plan.microbatches) + " micro-batches",
                                {facts(plan, job.model, analysis, predicted.unit)}));
     PIPER_TRY(write_file(command.svg, svg(grid), {.code = "cli.output"}));
   }
   if (command.json) {
     write_json(std::cout, plan, job.model, predicted.run, analysis, predicted.unit);
   } else {
-    std::cout << headline(job) << '\n'
+    std::cout << heading << '\n'
               << describe(plan, job.model, predicted.run, analysis, predicted.unit);
   }
   return {};
 }
 
+// A plan file is a job that says nothing but its plan.
+Expected<Job> read_job(const CommandLine& line, const SimulateCommand& command) {
+  if (command.graph.empty()) {
+    return prepare(line);
+  }
+  if (!line.overrides.empty()) {
+    return fail(error("cli.usage", "expected nothing to override with a plan file, got --" +
+                                       line.overrides.front()));
+  }
+  if (!command.costs.empty() && command.costs != "unit") {
+    return fail(error("cli.usage",
+                      "--costs: expected unit with a plan file, which names no costs, "
+                      "got '" +
+                          command.costs + "'"));
+  }
+  PIPER_ASSIGN(PlanFile read, read_plan_file(line.job, command.graph));
+  Job job;
+  job.config.cost.model = "unit";
+  job.model = std::move(read.model);
+  job.plans.train = std::move(read.plan);
+  return job;
+}
+
 Exit run(const CommandLine& line, const SimulateCommand& command) {
-  auto job = prepare(line);
+  auto job = read_job(line, command);
   if (!job) {
     return report(job.error(), Exit::refused);
   }
@@ -126,11 +151,17 @@ Exit run(const CommandLine& line, const SimulateCommand& command) {
       !outputs) {
     return report(outputs.error(), Exit::refused);
   }
+  const bool is_file = !command.graph.empty();
+  const std::string heading = is_file ? "plan        " + hash(job->plans.train, job->model) +
+                                            " of " + line.job + ": verified\n"
+                                      : headline(*job);
+  const std::string title =
+      is_file ? line.job : schedules_text(job->config) + " on " + mesh_text(job->config);
   const auto predicted = predict(*job, command);
   if (!predicted) {
     return report(predicted.error(), Exit::refused);
   }
-  if (const Status shown = show(*job, *predicted, command); !shown) {
+  if (const Status shown = show(*job, *predicted, command, heading, title); !shown) {
     return report(shown.error(), Exit::failed);
   }
   return Exit::done;
@@ -159,6 +190,8 @@ void add_simulate(CLI::App& program, CommandLine& line) {
                    "transfers of one place at the same time share its link");
   command.add_flag("--json", options->json, "print JSON");
   command.add_option("--trace", options->trace, "write a trace for Perfetto")->type_name("FILE");
+  add_graph_option(command, options->graph)
+      ->description("the model graph: JOB.toml is then a plan file, as `piper plan` prints it");
   command.add_option("--svg", options->svg, "write the schedule as a picture")->type_name("FILE");
   command.callback([&line, options] {
     line.costs = options->costs;

@@ -244,6 +244,71 @@ TEST_F(Program, ComparesThePlansOfTwoJobsAsDiffDoes) {
   EXPECT_EQ(missing.status, 2);
 }
 
+TEST_F(Program, ReadsThePlansThatItPrints) {
+  const std::string job = write("job.toml", graph_job());
+
+  for (const std::vector<std::string>& which :
+       std::vector<std::vector<std::string>>{{"plan", job}, {"plan", job, "--evaluate"}}) {
+    const std::string file = write("printed.plan", run(which).out);
+    const Ended checked = run({"plan", "--check", file, "--graph", kGraph});
+    EXPECT_EQ(checked.status, 0) << checked.err;
+    EXPECT_TRUE(checked.out.starts_with("plan ") && checked.out.ends_with(" tasks: verified\n"))
+        << checked.out;
+  }
+}
+
+TEST_F(Program, SaysOnWhichLineAPlanFileIsWrong) {
+  const std::string text = run({"plan", write("job.toml", graph_job())}).out;
+  const auto checked = [&](const std::string& part, const std::string& by) {
+    std::string broken = text;
+    const std::size_t at = broken.find(part);
+    EXPECT_NE(at, std::string::npos) << part << " is not in\n" << text;
+    const auto line =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    const std::string file = write("broken.plan", broken.replace(at, part.size(), by));
+    const Ended ended = run({"plan", "--check", file, "--graph", kGraph});
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_EQ(ended.out, "");
+    EXPECT_NE(("\n" + ended.err).find("\nbroken.plan:" + std::to_string(line + 1)),
+              std::string::npos)
+        << ended.err;
+    return ended.err;
+  };
+  const std::size_t backward = text.find(" backward ");
+  const std::size_t wait = text.find(" wait ", backward);
+  const std::string waits = text.substr(wait, text.find(" read ", wait) - wait);
+
+  EXPECT_NE(checked(" backward ", " backwrd  ").find("[plan.syntax]"), std::string::npos);
+  EXPECT_NE(checked(text.substr(backward, wait - backward) + waits,
+                    text.substr(backward, wait - backward))
+                .find("error: "),
+            std::string::npos);
+}
+
+TEST_F(Program, RefusesAPlanFileThatIsNotThere) {
+  const Ended ended = run({"plan", "--check", "nowhere.plan", "--graph", kGraph});
+  const Ended alone = run({"plan", "--check", "nowhere.plan"});
+
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_EQ(ended.err,
+            "error: expected a file of `piper plan`, got 'nowhere.plan', which cannot be read "
+            "[cli.input]\n");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_NE(alone.err.find("[cli.usage]"), std::string::npos) << alone.err;
+}
+
+TEST_F(Program, SimulatesAPlanFileAsItsJob) {
+  const std::string job = write("job.toml", graph_job());
+  const std::string file = write("printed.plan", run({"plan", job}).out);
+
+  const Ended of_file = run({"simulate", file, "--graph", kGraph, "--json"});
+  const Ended of_job = run({"simulate", job, "--costs", "unit", "--json"});
+
+  EXPECT_EQ(of_file.status, 0) << of_file.err;
+  EXPECT_EQ(of_file.out, of_job.out);
+  EXPECT_EQ(run({"simulate", file, "--graph", kGraph, "--costs", "analytical"}).status, 2);
+}
+
 TEST_F(Program, RefusesOptionsOfPlanThatSayNothingTogether) {
   const std::string job = write("job.toml", graph_job());
 
