@@ -31,7 +31,7 @@ endif()
 
 # The headers that "runtime/model/build.h" and "runtime/autograd/dropout.h" include, and no more.
 foreach(header IN ITEMS
-    core/base/diagnostic.h core/base/dtype.h core/base/ids.h
+    core/base/diagnostic.h core/base/dtype.h core/base/ids.h core/base/label.h
     core/config/config.h core/config/raw.h
     core/ir/model_graph.h
     runtime/model/build.h runtime/autograd/dropout.h)

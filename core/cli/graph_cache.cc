@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/base/cache_folder.h"
+#include "core/base/hash.h"
 #include "core/base/output_file.h"
 
 namespace piper {
@@ -16,14 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "piper-graph-cache 1 ";
-
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  }
-  return hash;
-}
 
 std::string hexadecimal(std::uint64_t value) {
   char digits[17];

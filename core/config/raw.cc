@@ -9,10 +9,27 @@
 #include <optional>
 #include <tuple>
 
-#include "core/config/utf8.h"
+#include "core/base/utf8.h"
 
 namespace piper {
 namespace {
+
+// Points at the first byte that is not UTF-8.
+Status check_encoding(std::string_view text, const std::string& file) {
+  const std::size_t end = utf8_prefix(text);
+  if (end == text.size()) {
+    return {};
+  }
+  Location at{file, 1, 1};
+  for (std::size_t i = 0; i < end; i += sequence_length(text.substr(i))) {
+    at.line += text[i] == '\n' ? 1 : 0;
+    at.column = text[i] == '\n' ? 1 : at.column + 1;
+  }
+  std::array<char, 4> hex{};
+  std::to_chars(hex.data(), hex.data() + 2, static_cast<unsigned char>(text[end]), 16);
+  return fail(
+      error("config.encoding", "expected UTF-8, got the byte 0x" + std::string(hex.data()), at));
+}
 
 // toml++ 3.3 overflows the stack on dotted keys with tens of thousands of parts.
 constexpr std::size_t kLongestText = 32 * 1024;

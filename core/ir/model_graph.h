@@ -15,6 +15,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/dtype.h"
 #include "core/base/ids.h"
+#include "core/base/label.h"
 
 namespace piper {
 
@@ -140,7 +141,7 @@ struct ModelGraph {
   std::vector<Value> values;                 // by ValueId
   std::vector<Region> regions;               // by RegionId; producers before consumers
   ValueId loss = none<ValueId>();    // a scalar: the sum of token losses over the counted labels
-  ValueId labels = none<ValueId>();  // the input whose entries other than -100 are counted
+  ValueId labels = none<ValueId>();  // the input whose entries but kIgnoredLabel are counted
 
   const Region& region(RegionId id) const { return regions[index(id)]; }
   const Value& value(ValueId id) const { return values[index(id)]; }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/hash.h"
 #include "core/ir/text_reader.h"
 #include "core/plan/names.h"
 #include "core/plan/tables_text.h"

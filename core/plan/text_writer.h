@@ -13,22 +13,6 @@
 
 namespace piper {
 
-// FNV-1a, 64 bits.
-class Fnv1a {
- public:
-  void add(std::string_view bytes) {
-    std::uint64_t state = state_;
-    for (const char byte : bytes) {
-      state = (state ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-    }
-    state_ = state;
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325u;
-};
-
 // `Sink` is called with each full buffer. flush() before the sink is used.
 template <typename Sink>
 class TextWriter {

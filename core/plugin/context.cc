@@ -2,32 +2,13 @@
 
 #include <utility>
 
+#include "core/base/utf8.h"
+
 namespace piper {
 namespace {
 
 // More elements than any job has: a count beyond is a mistake, and must not become an allocation.
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 28U;
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80                    ? 1
-                               : lead >= 0xC2 && lead <= 0xDF ? 2
-                               : (lead & 0xF0U) == 0xE0       ? 3
-                               : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                              : 0;
-    if (length == 0 || length > text.size() - i) {
-      return false;
-    }
-    for (std::size_t k = 1; k < length; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0U) != 0x80U) {
-        return false;
-      }
-    }
-    i += length;
-  }
-  return true;
-}
 
 piper_affine affine(const Affine& size) {
   return {size.per_row, size.fixed};

@@ -8,7 +8,8 @@
 
 #include <cmath>
 
-#include "runtime/autograd/random.h"
+#include "core/base/hash.h"
+#include "core/base/random.h"
 
 namespace piper {
 namespace {
@@ -21,7 +22,7 @@ thread_local DropoutContext current;
 
 // One number for all rows; splitmix64 of it and a row is the key of that row's elements.
 std::uint64_t key_of(const DropoutContext& context, std::uint64_t place) {
-  const std::uint64_t seed = random_bits(random_key("dropout"), context.seed);
+  const std::uint64_t seed = random_bits(fnv1a("dropout"), context.seed);
   return random_bits(random_bits(seed, static_cast<std::uint64_t>(context.step)), place);
 }
 

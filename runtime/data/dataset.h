@@ -13,15 +13,13 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/ids.h"
+#include "core/base/label.h"
 #include "core/config/config.h"
 #include "core/ir/model_graph.h"
 
 namespace piper {
 
 enum class Part : std::uint8_t { training, held_out };
-
-// A label that is not counted.
-inline constexpr std::int64_t kIgnoredLabel = -100;
 
 // An input of the model, as one row of it.
 struct Field {

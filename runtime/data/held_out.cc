@@ -8,15 +8,10 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/random.h"
+
 namespace piper {
 namespace {
-
-// The finaliser of splitmix64.
-std::uint64_t mix(std::uint64_t hash) {
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-  return hash ^ (hash >> 31);
-}
 
 // Holds out the tail of the largest document of the training part, so that `held` tokens become
 // `share`.
@@ -102,7 +97,7 @@ std::vector<std::uint32_t> divide_rows(const std::vector<std::uint64_t>& hashes,
 
 std::uint64_t mixed_hash(std::string_view bytes) {
   static_assert(std::endian::native == std::endian::little);
-  std::uint64_t hash = 0x9e3779b97f4a7c15 ^ bytes.size();
+  std::uint64_t hash = kGolden ^ bytes.size();
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
     std::uint64_t word;
     std::memcpy(&word, bytes.data(), 8);

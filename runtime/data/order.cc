@@ -5,16 +5,13 @@
 #include <utility>
 
 #include "core/base/diagnostic.h"
+#include "core/base/random.h"
 
 namespace piper {
 namespace {
 
-// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-std::uint64_t splitmix64(std::uint64_t& state) {
-  std::uint64_t z = state += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
+std::uint64_t next(std::uint64_t& state) {
+  return mix(state += kGolden);
 }
 
 }  // namespace
@@ -24,10 +21,10 @@ std::vector<std::uint32_t> permutation(std::uint32_t rows, std::uint64_t seed,
   std::vector<std::uint32_t> order(rows);
   std::iota(order.begin(), order.end(), 0u);
   std::uint64_t state = seed;
-  state = splitmix64(state) ^ epoch;
+  state = next(state) ^ epoch;
   for (std::uint32_t i = rows; i > 1; --i) {
     // The bias of the modulus is below rows / 2^64.
-    std::swap(order[i - 1], order[splitmix64(state) % i]);
+    std::swap(order[i - 1], order[next(state) % i]);
   }
   return order;
 }

@@ -232,13 +232,14 @@ bool RowReader::integer(JsonScanner& in, std::size_t column) {
 }
 
 bool RowReader::out_of_range(const Column& to, const std::string& got, std::size_t offset) {
-  return wrong("data.token_range",
-               in_quotes(to.field.name) + ": expected " +
-                   (to.limit > 0 ? "ids from 0 to " + std::to_string(to.limit - 1) +
-                                       (to.field.labels ? " or -100" : "")
-                                 : "an integer of at most 2^53") +
-                   ", got " + got,
-               offset);
+  return wrong(
+      "data.token_range",
+      in_quotes(to.field.name) + ": expected " +
+          (to.limit > 0 ? "ids from 0 to " + std::to_string(to.limit - 1) +
+                              (to.field.labels ? " or " + std::to_string(kIgnoredLabel) : "")
+                        : "an integer of at most 2^53") +
+          ", got " + got,
+      offset);
 }
 
 bool RowReader::number(JsonScanner& in, std::size_t column) {

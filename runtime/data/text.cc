@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/base/hash.h"
+#include "core/base/random.h"
 #include "runtime/data/data_file.h"
 #include "runtime/data/held_out.h"
 
 namespace piper {
 namespace {
 
-// FNV-1a of the name, then mixed (the finaliser of splitmix64): names that differ in the last
-// letter only would otherwise get neighbouring values.
+// Mixed: names that differ in the last letter only would otherwise get neighbouring values.
 std::uint64_t hash_of_name(const std::string& path) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : std::filesystem::path(path).filename().string()) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-  return hash ^ (hash >> 31);
+  return mix(fnv1a(std::filesystem::path(path).filename().string()));
 }
 
 // The documents of one part as one stream.

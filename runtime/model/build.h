@@ -69,7 +69,7 @@ class Build {
   virtual ~Build() = default;
 
   // An input that the data loader delivers under this name: [rows, shape...]. "labels" are int64,
-  // -100 = not counted.
+  // kIgnoredLabel (-100) = not counted.
   virtual at::Tensor input(const std::string& name, const std::vector<std::int64_t>& shape,
                            at::ScalarType dtype) = 0;
   virtual ParameterHandle parameter(

@@ -5,7 +5,8 @@
 #include <numbers>
 #include <numeric>
 
-#include "runtime/autograd/random.h"
+#include "core/base/hash.h"
+#include "core/base/random.h"
 #include "runtime/model/build.h"
 
 namespace piper {
@@ -43,7 +44,7 @@ at::Tensor initial_value(const Init& init, const std::string& name,
   // bfloat16 is rounded from float32, so that a master copy in float32 rounds to it.
   const at::ScalarType wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor value = at::empty(shape, wide);
-  const std::uint64_t key = random_bits(random_key(name), seed);
+  const std::uint64_t key = random_bits(fnv1a(name), seed);
   if (wide == at::kDouble) {
     fill_normal(value.data_ptr<double>(), value.numel(), init.value, key);
   } else {

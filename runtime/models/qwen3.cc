@@ -119,8 +119,7 @@ Tensor token_losses(Build& b, const Qwen3Config& c, const Tensor& x, const Tenso
     const Tensor logits = at::linear(normalise(c, in[0], norm), head);
     const Tensor wide = logits.scalar_type() == at::kBFloat16 ? logits.to(at::kFloat) : logits;
     return Tensors{at::cross_entropy_loss(wide.view({-1, c.vocab}), in[1].reshape({-1}),
-                                          /*weight=*/{}, at::Reduction::Sum,
-                                          /*ignore_index=*/-100)};
+                                          /*weight=*/{}, at::Reduction::Sum, kIgnoredLabel)};
   })[0];
 }
 

@@ -22,7 +22,7 @@ bool is_narrow(DType dtype) {
 }  // namespace
 
 std::int64_t counted_labels(const at::Tensor& labels) {
-  return labels.ne(-100).sum().item<std::int64_t>();
+  return labels.ne(kIgnoredLabel).sum().item<std::int64_t>();
 }
 
 Expected<std::unique_ptr<Reference>> Reference::create(const Config& config) {

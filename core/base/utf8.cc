@@ -1,7 +1,4 @@
-#include "core/config/utf8.h"
-
-#include <array>
-#include <charconv>
+#include "core/base/utf8.h"
 
 namespace piper {
 
@@ -30,25 +27,16 @@ std::size_t sequence_length(std::string_view text) {
   return 0;
 }
 
-Status check_encoding(std::string_view text, const std::string& file) {
-  Location at{file, 1, 1};
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = sequence_length(text.substr(i));
+std::size_t utf8_prefix(std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size()) {
+    const std::size_t length = sequence_length(text.substr(end));
     if (length == 0) {
-      std::array<char, 4> hex{};
-      std::to_chars(hex.data(), hex.data() + 2, static_cast<unsigned char>(text[i]), 16);
-      return fail(error("config.encoding",
-                        "expected UTF-8, got the byte 0x" + std::string(hex.data()), at));
+      break;
     }
-    if (text[i] == '\n') {
-      ++at.line;
-      at.column = 1;
-    } else {
-      ++at.column;
-    }
-    i += length;
+    end += length;
   }
-  return {};
+  return end;
 }
 
 }  // namespace piper
