@@ -21,9 +21,9 @@
 
 #include "bench/job.h"
 #include "core/pipeline.h"
-#include "core/plan/rank_peaks.h"
 #include "core/plugin/host.h"
 #include "core/simulate/emulated.h"
+#include "core/verify/rank_peaks.h"
 
 namespace piper {
 namespace {

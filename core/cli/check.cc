@@ -3,6 +3,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/open_runtime.h"
 #include "core/cli/prepare.h"
+#include "core/show/summary.h"
 
 namespace piper {
 namespace {

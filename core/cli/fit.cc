@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "core/base/bytes.h"
-#include "core/plan/rank_peaks.h"
+#include "core/plugin/host.h"
 #include "core/show/memory_text.h"
+#include "core/verify/rank_peaks.h"
 
 namespace piper {
 namespace {

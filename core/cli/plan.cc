@@ -15,7 +15,7 @@
 #include "core/show/explain.h"
 #include "core/show/json.h"
 #include "core/show/memory_text.h"
-#include "core/show/plan_grid.h"
+#include "core/simulate/plan_grid.h"
 
 namespace piper {
 namespace {

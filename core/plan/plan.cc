@@ -37,4 +37,10 @@ std::int64_t bytes_of(const Plan& plan, const Program& program, std::uint32_t co
              : buffer.bytes.at(rows_of(plan, program, coordinate, buffer.microbatch).count);
 }
 
+std::string_view to_string(MemoryKind kind) {
+  constexpr std::string_view kNames[kMemoryKinds] = {
+      "parameter", "gathered", "gradient", "optimizer", "activation", "communication", "workspace"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 }  // namespace piper

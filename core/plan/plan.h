@@ -242,29 +242,12 @@ enum class MemoryKind : std::uint8_t {
 inline constexpr std::size_t kMemoryKinds = 7;
 std::string_view to_string(MemoryKind kind);
 
-// The most that can be live on coordinate `coordinate`, at any timing (verify/memory.cc has the
-// method), what it is made of, and the computation that runs or has just ended then.
-struct Peak {
-  std::int64_t bytes = 0;
-  TaskId task = none<TaskId>();  // none: before the first
-  std::array<std::int64_t, kMemoryKinds> of_kind{};
-};
-Peak memory_peak(const Plan& plan, const ModelGraph& model, std::uint32_t program,
-                 std::uint32_t coordinate);
-std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t program,
-                        std::uint32_t coordinate);
-
 // One line a task; parse(print(p)) gives p again. The hash of the text is the plan's identity.
 std::string print(const Plan& plan, const ModelGraph& model);
 Expected<Plan> parse_plan(std::string_view text, const ModelGraph& model,
                           const std::string& source);
 std::string hash(const Plan& plan,
                  const ModelGraph& model);  // 16 hexadecimal digits, FNV-1a of the text
-
-// What a person wants to know at a glance: a table with a line a program (stages, ranks,
-// parameters, forward work as a multiple of the mean, peak bytes, tasks of each stream), and the
-// totals.
-std::string summary(const Plan& plan, const ModelGraph& model);
 
 struct Plans {
   Plan train, evaluate;

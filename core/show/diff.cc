@@ -8,6 +8,7 @@
 #include "core/plan/node_name.h"
 #include "core/plan/text.h"
 #include "core/show/wait_reason.h"
+#include "core/verify/memory.h"
 
 namespace piper {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "core/plan/names.h"
 #include "core/plan/node_name.h"
-#include "core/plan/rank_peaks.h"
 #include "core/plan/text.h"
 #include "core/show/json_writer.h"
+#include "core/verify/rank_peaks.h"
 
 namespace piper {
 namespace {

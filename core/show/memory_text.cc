@@ -3,8 +3,8 @@
 #include "core/base/bytes.h"
 #include "core/base/table.h"
 #include "core/plan/node_name.h"
-#include "core/plan/rank_peaks.h"
 #include "core/plan/text.h"
+#include "core/verify/rank_peaks.h"
 
 namespace piper {
 

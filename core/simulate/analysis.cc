@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/plan/chunk_memory.h"
+#include "core/verify/memory.h"
 
 namespace piper {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/base/table.h"
 #include "core/plan/node_name.h"
 #include "core/show/json_writer.h"
-#include "core/show/plan_grid.h"
 #include "core/simulate/analysis.h"
+#include "core/simulate/plan_grid.h"
 
 namespace piper {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/plan/node_name.h"
-#include "core/show/plan_grid.h"
+#include "core/simulate/plan_grid.h"
 
 namespace piper {
 namespace {

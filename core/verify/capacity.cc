@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "core/base/bytes.h"
-#include "core/plan/rank_peaks.h"
+#include "core/verify/rank_peaks.h"
 #include "core/verify/report.h"
 #include "core/verify/verify.h"
 

@@ -7,6 +7,8 @@
 // other stream, the largest in its window; windows only move forward, so a queue of candidates
 // finds it in O(tasks x streams). Exact where every wait has compute at one end. Two periods, since
 // the streams of one may still be behind when the next begins.
+#include "core/verify/memory.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -304,12 +306,6 @@ std::int64_t peak_bytes(const Plan& plan, const ModelGraph& model, std::uint32_t
 Peak memory_peak(const Plan& plan, const ModelGraph& model, std::uint32_t program,
                  std::uint32_t coordinate) {
   return Memory(plan, model, plan.programs[program], coordinate).peak();
-}
-
-std::string_view to_string(MemoryKind kind) {
-  constexpr std::string_view kNames[kMemoryKinds] = {
-      "parameter", "gathered", "gradient", "optimizer", "activation", "communication", "workspace"};
-  return kNames[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace piper

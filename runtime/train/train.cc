@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/folders.h"
+#include "core/verify/memory.h"
 #include "runtime/checkpoint/hf.h"
 #include "runtime/metrics/display.h"
 #include "runtime/metrics/metrics_file.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/plan/rank_peaks.h"
+#include "core/verify/rank_peaks.h"
 #include "tests/parity/harness.h"
 
 namespace piper {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/verify/memory.h"
 #include "tests/parity/harness.h"
 
 namespace piper {

@@ -10,6 +10,7 @@
 #include <ostream>
 #include <string>
 
+#include "core/verify/memory.h"
 #include "runtime/exec/create_engine.h"
 #include "tests/parity/harness.h"
 #include "tests/support/wrapped_task.h"

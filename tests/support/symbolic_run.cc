@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/plan/chunk_memory.h"
+#include "core/verify/memory.h"
 #include "tests/support/symbolic_state.h"
 
 namespace piper::test {

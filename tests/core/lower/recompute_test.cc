@@ -14,6 +14,7 @@
 #include "core/pipeline.h"
 #include "core/plan/node_name.h"
 #include "core/simulate/simulate.h"
+#include "core/verify/memory.h"
 #include "core/verify/verify.h"
 #include "tests/support/sharded_toy.h"
 #include "tests/support/toy_model.h"

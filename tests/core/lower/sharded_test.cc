@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/pipeline.h"
+#include "core/verify/memory.h"
 #include "tests/support/sharded_toy.h"
 #include "tests/support/symbolic_run.h"
 

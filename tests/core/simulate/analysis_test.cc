@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/verify/memory.h"
 #include "tests/core/simulate/small_plans.h"
 #include "tests/support/pipeline_plan.h"
 #include "tests/support/toy_model.h"

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/verify/memory.h"
 #include "tests/support/memory_cut.h"
 #include "tests/support/plan_corpus.h"
 #include "tests/support/plan_oracle.h"

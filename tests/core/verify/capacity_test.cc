@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/base/bytes.h"
+#include "core/verify/memory.h"
 #include "core/verify/verify.h"
 #include "tests/support/pipeline_plan.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/pipeline.h"
+#include "core/verify/memory.h"
 #include "core/verify/verify.h"
 #include "tests/support/plan_edit.h"
 #include "tests/support/plan_oracle.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/verify/memory.h"
 #include "tests/support/pipeline_plan.h"
 #include "tests/support/plan_builder.h"
 #include "tests/support/plan_oracle.h"

@@ -1,4 +1,4 @@
-#include "core/show/plan_grid.h"
+#include "core/simulate/plan_grid.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "core/plan/rank_peaks.h"
+#include "core/verify/rank_peaks.h"
 
 #include <algorithm>
 #include <array>

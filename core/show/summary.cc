@@ -1,3 +1,5 @@
+#include "core/show/summary.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -5,8 +7,8 @@
 
 #include "core/base/bytes.h"
 #include "core/base/table.h"
-#include "core/plan/rank_peaks.h"
 #include "core/plan/text.h"
+#include "core/verify/rank_peaks.h"
 
 namespace piper {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/verify/memory.h"
 
 namespace piper {
 

@@ -1,5 +1,5 @@
 // Pictures of plans on rows over time.
-#include "core/show/plan_grid.h"
+#include "core/simulate/plan_grid.h"
 
 #include <gtest/gtest.h>
 
