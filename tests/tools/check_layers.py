@@ -1,4 +1,5 @@
-"""Checks who includes whom: each layer, and the headers it may see, as regular expressions.
+"""Checks who includes whom: each layer, and the headers it may see, as regular expressions; and in
+core and runtime each folder, and the folders below it.
 
 usage: check_layers.py [ROOT]
 """
@@ -37,6 +38,41 @@ RULES = [
 ]
 NEVER = {r"runtime/(?!device/cuda/|comm/nccl/).+": r"c10/cuda/.+|torch/.*cuda.*"}
 
+# Folders of core and runtime, from the ground up, and those right below each. A folder may include
+# itself and what is below it, at any depth; what lies deeper (core/directives/toml) counts with its
+# folder, and a file at the top (core/pipeline.cc) is in "core" or "runtime".
+FLOORS = {
+    "core/base": [],
+    "core/config": ["core/base"],
+    "core/ir": ["core/base"],
+    "core/directives": ["core/config", "core/ir"],
+    "core/plan": ["core/directives"],
+    "core/cost": ["core/plan"],
+    "core/verify": ["core/plan"],
+    "core/lower": ["core/cost"],
+    "core": ["core/lower", "core/verify"],
+    "core/plugin": ["core/cost"],
+    "core/settings": ["core/plan"],
+    "core/show": ["core"],
+    "core/simulate": ["core/show"],
+    "core/cli": ["core/plugin", "core/settings", "core/simulate"],
+    "runtime/autograd": [],
+    "runtime/device": [],
+    "runtime/memory": [],
+    "runtime/metrics": [],
+    "runtime/optim": [],
+    "runtime/comm": ["runtime/device"],
+    "runtime/model": ["runtime/autograd"],
+    "runtime/models": ["runtime/model"],
+    "runtime/checkpoint": ["runtime/models"],
+    "runtime/data": ["runtime/metrics", "runtime/model"],
+    "runtime/backend": ["runtime/comm", "runtime/memory"],
+    "runtime/tasks": ["runtime/comm", "runtime/data", "runtime/memory", "runtime/optim"],
+    "runtime/exec": ["runtime/backend", "runtime/models", "runtime/tasks"],
+    "runtime/train": ["runtime/checkpoint", "runtime/exec"],
+    "runtime": ["runtime/train"],
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -51,19 +87,54 @@ def allowed(path, header):
     return True
 
 
-def check(root):
-    """Returns one message for each include that crosses a layer."""
+def folder_of(path):
+    parts = path.split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def below(folder, floors, above=()):
+    """The folders below one, at any depth. Raises ValueError where they lead back to it."""
+    if folder in above:
+        raise ValueError("a circle of folders: " + " -> ".join([*above[above.index(folder):], folder]))
+    found = set()
+    for other in floors[folder]:
+        found |= {other} | below(other, floors, (*above, folder))
+    return found
+
+
+def keeps_to_floors(path, header, floors):
+    """Whether a file of core or runtime includes no folder beside or above its own. Both layers
+    have floors of their own: all of core is below runtime, which RULES see to."""
+    folder, other = folder_of(path), folder_of(header)
+    if path.split("/")[0] != header.split("/")[0] or other == folder:
+        return True
+    return folder in floors and other in below(folder, floors)
+
+
+def check(root, floors=FLOORS):
+    """Returns one message for each include that crosses a layer, or goes up from a folder."""
     messages = []
+    for folder in floors:
+        try:
+            below(folder, floors)
+        except ValueError as circle:
+            return [f"check_layers.py: error: {circle}"]
     for folder in ("sdk", "core", "plugins", "runtime"):
         for file in sorted((root / folder).rglob("*")):
             if file.suffix not in (".h", ".hpp", ".c", ".cc"):
                 continue
             path = file.relative_to(root).as_posix()
             text = file.read_text()
+            if folder in ("core", "runtime") and folder_of(path) not in floors:
+                messages.append(f"{path}: error: no floor is given for '{folder_of(path)}'")
+                continue
             for match in INCLUDE.finditer(text):
+                line = text.count("\n", 0, match.start(1)) + 1
                 if not allowed(path, match[1]):
-                    line = text.count("\n", 0, match.start(1)) + 1
                     messages.append(f"{path}:{line}: error: this layer may not include '{match[1]}'")
+                elif not keeps_to_floors(path, match[1], floors):
+                    messages.append(f"{path}:{line}: error: '{folder_of(path)}' may not include "
+                                    f"'{match[1]}': it is not below it")
     return messages
 
 

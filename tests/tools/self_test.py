@@ -114,6 +114,45 @@ class CheckLayers(PlantedTree):
             before = len(check_layers.check(self.root))
             self.assertEqual(len(self.messages(path, header)), before + 1, f"{path}: {header}")
 
+    def test_accepts_what_is_below_a_folder_at_any_depth(self):
+        for path, *headers in [
+            ("core/lower/a.cc", '"core/base/ids.h"', '"core/lower/dag.h"', '"core/cost/costs.h"'),
+            ("core/directives/b.cc", '"core/directives/toml/read.h"'),
+            ("core/pipeline.cc", '"core/lower/dag.h"'),
+            ("core/cli/c.cc", '"core/pipeline.h"'),
+            ("runtime/comm/local/d.cc", '"runtime/device/event.h"'),
+            ("runtime/exec/e.cc", '"runtime/model/build.h"', '"core/simulate/simulate.h"'),
+        ]:
+            self.assertEqual(self.messages(path, *headers), [])
+
+    def test_refuses_what_is_above_or_beside_a_folder(self):
+        for path, header in [
+            ("core/base/a.cc", '"core/config/config.h"'),
+            ("core/plan/b.cc", '"core/verify/memory.h"'),
+            ("core/verify/c.cc", '"core/lower/dag.h"'),
+            ("core/show/d.cc", '"core/simulate/simulate.h"'),
+            ("core/lower/e.cc", '"core/pipeline.h"'),
+            ("runtime/model/f.cc", '"runtime/models/models.h"'),
+            ("runtime/tasks/g.cc", '"runtime/exec/engine.h"'),
+            ("runtime/data/h.cc", '"runtime/exec/engine.h"'),
+        ]:
+            before = len(check_layers.check(self.root))
+            self.assertEqual(len(self.messages(path, header)), before + 1, f"{path}: {header}")
+
+    def test_names_the_folders_of_an_include_that_goes_up(self):
+        self.assertEqual(self.messages("core/ir/a.cc", "<vector>", '"core/plan/plan.h"'),
+                         ["core/ir/a.cc:2: error: 'core/ir' may not include 'core/plan/plan.h': it is "
+                          "not below it"])
+
+    def test_asks_for_the_floor_of_a_new_folder(self):
+        self.assertEqual(self.messages("core/new/a.cc", "<vector>"),
+                         ["core/new/a.cc: error: no floor is given for 'core/new'"])
+
+    def test_refuses_floors_that_go_round(self):
+        floors = {"core/a": ["core/b"], "core/b": ["core/c"], "core/c": ["core/b"]}
+        self.assertEqual(check_layers.check(self.root, floors),
+                         ["check_layers.py: error: a circle of folders: core/b -> core/c -> core/b"])
+
 
 class CheckFormat(PlantedTree):
     def run_check(self, text):
