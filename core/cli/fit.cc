@@ -53,36 +53,74 @@ void add_microbatches(std::vector<Alternative>& all, const CheckedJob& job) {
   }
 }
 
-// With the job's own zero plugin, or with one more strategy.
-void add_stages(std::vector<Alternative>& all, const CheckedJob& job) {
-  if (job.config.mesh.size("dp") == 1) {
-    return;
+// A job's option: as its table says, else the manifest's default.
+OptionValue setting(const StrategyConfig* strategy, const OptionSpec& spec) {
+  if (strategy != nullptr) {
+    for (const auto& [key, value] : strategy->options) {
+      if (key == spec.name) {
+        return value;
+      }
+    }
   }
+  return spec.fallback.value_or(OptionValue());
+}
+
+// Whether ranks share anything over an axis of the plugin's, as `dp` or `$axis`.
+bool shares(const Config& config, const Manifest& manifest, const StrategyConfig* strategy) {
+  return std::any_of(manifest.axes.begin(), manifest.axes.end(), [&](const std::string& axis) {
+    const OptionSpec* const by = axis.starts_with('$') ? manifest.option(axis.substr(1)) : nullptr;
+    const OptionValue chosen = by != nullptr ? setting(strategy, *by) : OptionValue{axis, {}};
+    const auto* const name = std::get_if<std::string>(&chosen.value);
+    return name != nullptr && config.mesh.size(*name) > 1;
+  });
+}
+
+// Every higher value of an option that saves memory, in the job's own strategy of the plugin, or
+// with one more strategy.
+void add_values(std::vector<Alternative>& all, const CheckedJob& job, const Manifest& manifest,
+                const OptionSpec& spec) {
   const std::vector<StrategyConfig>& strategies = job.config.strategies;
   const auto own = std::find_if(strategies.begin(), strategies.end(),
-                                [](const StrategyConfig& s) { return s.plugin == "zero"; });
+                                [&](const StrategyConfig& s) { return s.plugin == manifest.id; });
   const auto at = static_cast<std::size_t>(own - strategies.begin());
-  std::int64_t stage = 0;
-  if (own != strategies.end()) {
-    StrategyConfig zero = *own;
-    const OptionValue* const given = find_option(zero, "stage");
-    stage = given != nullptr && std::holds_alternative<std::int64_t>(given->value)
-                ? std::get<std::int64_t>(given->value)
-                : 1;  // the plugin's default
+  const StrategyConfig* const strategy = own == strategies.end() ? nullptr : &*own;
+  if (!shares(job.config, manifest, strategy)) {
+    return;
   }
-  while (++stage <= 3) {
-    Alternative more{"stage = " + std::to_string(stage) + " of plugin zero", job};
+  const OptionValue now = strategy == nullptr ? *spec.min : setting(strategy, spec);
+  const auto* const lowest = std::get_if<std::int64_t>(&now.value);
+  const auto* const highest = std::get_if<std::int64_t>(&spec.max->value);
+  if (lowest == nullptr || highest == nullptr) {
+    return;
+  }
+  for (std::int64_t value = *lowest + 1; value <= *highest; ++value) {
+    Alternative more{spec.name + " = " + std::to_string(value) + " of plugin " + manifest.id, job};
     std::vector<StrategyConfig>& changed = more.job.config.strategies;
-    if (own == strategies.end()) {
-      changed.push_back({"zero", "zero", {}, job.config.where("memory.capacity")});
+    if (strategy == nullptr) {
+      changed.push_back({manifest.id, manifest.id, {}, job.config.where("memory.capacity")});
     }
-    OptionValue* const option = find_option(changed[at], "stage");
+    OptionValue* const option = find_option(changed[at], spec.name);
     if (option != nullptr) {
-      option->value = stage;
+      option->value = value;
     } else {
-      changed[at].options.emplace_back("stage", OptionValue{stage, changed[at].where});
+      changed[at].options.emplace_back(spec.name, OptionValue{value, changed[at].where});
     }
     all.push_back(std::move(more));
+  }
+}
+
+// What the plugins' manifests say.
+void add_settings(std::vector<Alternative>& all, const CheckedJob& job) {
+  const auto plugins = find_plugins(job.plugins);
+  if (!plugins) {
+    return;
+  }
+  for (const PluginInfo& plugin : *plugins) {
+    for (const OptionSpec& spec : plugin.manifest.options) {
+      if (plugin.usable() && spec.saves_memory) {
+        add_values(all, job, plugin.manifest, spec);
+      }
+    }
   }
 }
 
@@ -99,7 +137,7 @@ std::vector<Alternative> alternatives(const CheckedJob& job) {
   std::vector<Alternative> all;
   add_microbatches(all, job);
   add_recomputation(all, job);
-  add_stages(all, job);
+  add_settings(all, job);
   return all;
 }
 

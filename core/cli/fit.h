@@ -10,9 +10,10 @@
 
 namespace piper {
 
-// Adds to a refusal (plan.capacity) what the job would need with more micro-batches, with a higher
-// stage of ZeRO and with recomputation, a note each. What the planner refuses is left out; stops
-// after about a second. Other errors are left as they are.
+// Adds to a refusal (plan.capacity) what the job would need with more micro-batches, with
+// recomputation and with a higher value of each option that saves memory, as plugins' manifests
+// say, a note each. What the planner refuses is left out; stops after about a second. Other errors
+// are left as they are.
 void suggest_what_fits(Diagnostics& refused, const CheckedJob& job, const ModelGraph& model);
 
 // The most rows a micro-batch with which no rank needs more than [memory] capacity, as text: rows,

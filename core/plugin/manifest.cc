@@ -36,6 +36,7 @@ class Reader {
   std::optional<OptionSpec> option(const RawValue& table);
   void read_type(const RawValue& table, OptionSpec& spec);
   void read_values(const RawValue& table, const std::string& what, OptionSpec& spec);
+  bool flag(const RawValue& table, std::string_view key);
   std::optional<OptionValue> bound(const RawValue& table, const std::string& what,
                                    const OptionSpec& spec, std::string_view key);
 
@@ -223,6 +224,15 @@ void Reader::read_type(const RawValue& table, OptionSpec& spec) {
   }
 }
 
+bool Reader::flag(const RawValue& table, std::string_view key) {
+  const RawValue* value = table.find(key);
+  if (value != nullptr && value->kind != Kind::boolean) {
+    refuse("manifest.type", std::string(key) + ": expected true or false, got " + describe(*value),
+           value->where);
+  }
+  return value != nullptr && value->boolean;
+}
+
 std::optional<OptionValue> Reader::bound(const RawValue& table, const std::string& what,
                                          const OptionSpec& spec, std::string_view key) {
   const RawValue* value = table.find(key);
@@ -290,21 +300,20 @@ std::optional<OptionSpec> Reader::option(const RawValue& table) {
   }
   const std::string what = "option " + quoted(spec.name);
   const std::size_t before = errors_.size();
-  check_keys(
-      table, what,
-      {"name", "type", "default", "min", "max", "values", "spellings", "unit", "help", "required"});
+  check_keys(table, what,
+             {"name", "type", "default", "min", "max", "values", "spellings", "unit", "help",
+              "required", "saves_memory"});
   read_type(table, spec);
   spec.help = text(table, what, "help", true);
   spec.unit = text(table, what, "unit", false);
   read_values(table, what, spec);
   spec.min = bound(table, what, spec, "min");
   spec.max = bound(table, what, spec, "max");
-  if (const RawValue* required = table.find("required")) {
-    spec.required = required->boolean;
-    if (required->kind != Kind::boolean) {
-      refuse("manifest.type", "required: expected true or false, got " + describe(*required),
-             required->where);
-    }
+  spec.required = flag(table, "required");
+  spec.saves_memory = flag(table, "saves_memory");
+  if (spec.saves_memory && (spec.type != OptionType::i64 || spec.list || !spec.min || !spec.max)) {
+    refuse("manifest.values", what + ": saves_memory needs the type i64, a min and a max",
+           table.find("saves_memory")->where);
   }
   if (const RawValue* fallback = table.find("default")) {
     spec.fallback = to_option(*fallback);

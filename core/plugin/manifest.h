@@ -23,6 +23,8 @@ struct OptionSpec {
   OptionType type = OptionType::i64;  // of the items, where `list`
   bool list = false;
   bool required = false;
+  bool saves_memory = false;            // the higher, the less memory a rank needs; then an i64
+                                        // with min and max
   std::optional<OptionValue> fallback;  // the default; none: absent unless written
   std::optional<OptionValue> min, max;  // both included; of every item, where `list`
   std::vector<std::string> values;      // of an enum

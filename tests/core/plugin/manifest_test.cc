@@ -76,6 +76,11 @@ TEST(Manifest, RefusesAWrongOne) {
       {kHead + enumeration + "spellings = 1", "manifest.type"},
       {kHead + enumeration + "spellings = { other = \"three\" }", "manifest.values"},
       {kHead + enumeration + "spellings = { O_ne = \"two\" }", "manifest.values"},
+      {kHead +
+           "[[option]]\nname = \"a\"\ntype = \"i64\"\nsaves_memory = true\nmin = 0\nhelp = \"x\"",
+       "manifest.values"},
+      {kHead + "[[option]]\nname = \"a\"\ntype = \"i64\"\nsaves_memory = 1\nhelp = \"x\"",
+       "manifest.type"},
       {kHead + "[[option]]\nname = \"a\"\ntype = \"str\"\nmin = 1\nhelp = \"x\"", "manifest.bound"},
       {kHead + "[[option]]\nname = \"a\"\ntype = \"i64\"\nmin = 1\ndefault = 0\nhelp = \"x\"",
        "manifest.default"},
