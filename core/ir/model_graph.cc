@@ -44,6 +44,14 @@ std::int64_t Parameter::elements() const {
   return count;
 }
 
+std::int64_t Region::workspace_bytes(std::int64_t rows) const {
+  std::int64_t bytes = 0;
+  for (const SizeFrom& size : workspace) {
+    bytes = size.rows <= rows ? size.bytes.at(rows) : bytes;
+  }
+  return bytes;
+}
+
 std::optional<std::uint32_t> Region::tag(TagId name) const {
   for (const Tag& tag : tags) {
     if (tag.name == name) {

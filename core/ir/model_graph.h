@@ -53,12 +53,12 @@ struct RegionPeaks {
   bool operator==(const RegionPeaks&) const = default;
 };
 
-// A matrix product whose kernel works on copies of its operands, a part at a time. Of a batch, one.
-struct RepackedProduct {
-  Affine rows, inner, columns;  // [rows, inner] times [inner, columns]
-  bool transposed = false;      // the first operand lies in memory column by column
+// A size that grows with the rows by other rules the more there are: from `rows` on it is `bytes`.
+struct SizeFrom {
+  std::int64_t rows = 1;
+  Affine bytes;
 
-  bool operator==(const RepackedProduct&) const = default;
+  bool operator==(const SizeFrom&) const = default;
 };
 
 // A size that is only known while a step runs, as the number of tokens that a router sends to one
@@ -126,10 +126,12 @@ struct Region {
   std::vector<ValueId> saved_values = {}, pending_values = {}, pending_gradients = {};
   std::optional<RegionPeaks> peaks = {};            // none: estimated from transient_bytes
   std::vector<ParameterId> reread_parameters = {};  // that BW reads; ascending
-  // Of all passes; not among their peaks.
-  std::vector<RepackedProduct> repacked = {};
+  // The most that kernels take inside one operator of any pass, beside its results; not among the
+  // peaks. By ascending rows, the first from 1; none: nothing.
+  std::vector<SizeFrom> workspace = {};
 
   std::optional<std::uint32_t> tag(TagId name) const;
+  std::int64_t workspace_bytes(std::int64_t rows) const;
   bool operator==(const Region&) const = default;
 };
 

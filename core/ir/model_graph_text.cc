@@ -6,18 +6,21 @@
 //     dimension 0 routed at most 8r+4
 //     parameter 0 "model.embed_tokens.weight" float32 [256, 64] at "qwen3.cc":40:9
 //     value 0 "tokens" int64 [r, 128] input
+//     value 1 "labels" int64 [r, 128] input
 //     value 2 float32 [r, 128, 64] from 0
+//     value 3 float32 [] from 1
 //     region 0 {layer=0} (%0) -> (%2) parameters (0) flops 16384r saved 65536r transient 0
 //         pending 98304r keeps (%0) awaits (%0) gradients (%2) peaks evaluate (65536r)
 //         forward (98304r) backward (65536r, 32r+1024) input () weight (98304r)
-//         rereads (0) repacks (64 by 128r by 192 transposed) at "qwen3.cc":44:5
-//     loss %9
+//         rereads (0) workspace (32768r+17536 from 1, 185472 from 6) at "qwen3.cc":44:5
+//     region 1 {} (%2, %1) -> (%3) parameters () flops 0 saved 0 transient 0
+//     loss %3
 //     labels %1
 //
 // (a region is one line; what follows `transient` is left out where there is none: what is pending
 // between BI and BW, the inputs and results among what is saved and what is pending, results whose
 // gradients are, the most memory of each pass as the largest of a list, the parameters that BW
-// reads, and the matrix products whose kernels copy their operands).
+// reads, and what kernels take inside one operator, by how many rows there are).
 // `r` is the number of rows of a micro-batch; in shapes, the name of a run-time dimension stands
 // for a size that never exceeds its maximum. Only what print writes is accepted, to the byte.
 #include <utility>
@@ -242,22 +245,16 @@ class ModelGraphParser : public ItemPlaces {
       in_.list("(", ")",
                [&] { region.reread_parameters.push_back(static_cast<ParameterId>(in_.number())); });
     }
-    if (in_.accept("repacks")) {
-      in_.list("(", ")", [&] { region.repacked.push_back(repacked_product()); });
+    if (in_.accept("workspace")) {
+      in_.list("(", ")", [&] {
+        SizeFrom& size = region.workspace.emplace_back();
+        size.bytes = in_.affine();
+        in_.expect("from");
+        size.rows = in_.number();
+      });
     }
     region.where = in_.location();
     return region;
-  }
-
-  RepackedProduct repacked_product() {
-    RepackedProduct product;
-    product.rows = in_.affine();
-    in_.expect("by");
-    product.inner = in_.affine();
-    in_.expect("by");
-    product.columns = in_.affine();
-    product.transposed = in_.accept("transposed");
-    return product;
   }
 
   std::string source_;
@@ -348,14 +345,10 @@ std::string print(const ModelGraph& model) {
     if (!region.reread_parameters.empty()) {
       append_list(text, " rereads (", ")", region.reread_parameters, append_parameter);
     }
-    if (!region.repacked.empty()) {
-      append_list(text, " repacks (", ")", region.repacked, [&](const RepackedProduct& product) {
-        append_affine(text, product.rows);
-        text += " by ";
-        append_affine(text, product.inner);
-        text += " by ";
-        append_affine(text, product.columns);
-        text += product.transposed ? " transposed" : "";
+    if (!region.workspace.empty()) {
+      append_list(text, " workspace (", ")", region.workspace, [&](const SizeFrom& size) {
+        append_affine(text, size.bytes);
+        text += " from " + std::to_string(size.rows);
       });
     }
     append_location(text, region.where);

@@ -323,9 +323,7 @@ class ModelVerifier {
     kept(id, region.pending_values, region.inputs, region.outputs, "awaits");
     kept(id, region.pending_gradients, {}, region.outputs, "gradients");
     reread(id, region);
-    for (const RepackedProduct& product : region.repacked) {
-      check_product(id, product);
-    }
+    check_workspace(id, region.workspace);
     if (region.peaks) {
       const RegionPeaks& peaks = *region.peaks;
       for (const Most* const peak : {&peaks.evaluate, &peaks.forward, &peaks.backward,
@@ -371,16 +369,19 @@ class ModelVerifier {
     }
   }
 
-  void check_product(std::uint32_t id, const RepackedProduct& product) {
-    for (const Affine& size : {product.rows, product.inner, product.columns}) {
-      if (std::min(size.per_row, size.fixed) < 0 ||
-          std::max(size.per_row, size.fixed) > kMostElements) {
+  void check_workspace(std::uint32_t id, const std::vector<SizeFrom>& workspace) {
+    std::int64_t before = 0;
+    for (const SizeFrom& size : workspace) {
+      if (std::min(size.bytes.per_row, size.bytes.fixed) < 0 ||
+          std::max(size.bytes.per_row, size.bytes.fixed) > kMostBytes ||
+          (before == 0 ? size.rows != 1 : size.rows <= before)) {
         add("ir.size",
             "region " + std::to_string(id) +
-                ": expected sizes of repacked products from 0 to 2^31 a row",
+                ": expected a workspace from 0 to 1 PiB a row, by ascending rows from 1",
             Kind::region, id);
         return;
       }
+      before = size.rows;
     }
   }
 

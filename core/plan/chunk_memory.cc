@@ -4,8 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "core/plan/kernel_workspace.h"
-
 namespace piper {
 namespace {
 
@@ -225,7 +223,7 @@ class Row {
     } else {
       estimate(step, region);
     }
-    const std::int64_t workspace = kernel_workspace(region, rows_);
+    const std::int64_t workspace = region.workspace_bytes(rows_);
     for (std::int64_t* const pass : {&step.evaluate, &step.forward, &step.backward,
                                      &step.backward_input, &step.backward_weight}) {
       *pass += workspace;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/model/build.h"
+#include "runtime/model/kernel_workspace.h"
 #include "runtime/model/library_code.h"
 #include "runtime/model/meta_kernels.h"
 #include "runtime/model/recorder.h"
@@ -197,9 +198,9 @@ Status fit_memory(Region& region, const RegionLiveness& two, const RegionLivenes
     region.reread_parameters.push_back(region.parameters[position]);
   }
   std::sort(region.reread_parameters.begin(), region.reread_parameters.end());
-  std::optional<std::vector<RepackedProduct>> products = fit_products(two, three, five);
+  const std::optional<std::vector<RepackedProduct>> products = fit_products(two, three, five);
   fits = fits && products.has_value();
-  region.repacked = std::move(products).value_or(std::vector<RepackedProduct>());
+  region.workspace = kernel_workspace(products.value_or(std::vector<RepackedProduct>()));
   const RegionPeaks peaks{peak(&RegionLiveness::evaluate), peak(&RegionLiveness::forward),
                           peak(&RegionLiveness::backward), peak(&RegionLiveness::backward_input),
                           peak(&RegionLiveness::backward_weight)};

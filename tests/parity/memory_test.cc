@@ -77,7 +77,7 @@ class Measured {
   Ratios ratios(const StepResult& result) const {
     ModelGraph without_workspace = job_.model;
     for (Region& region : without_workspace.regions) {
-      region.repacked.clear();
+      region.workspace.clear();
     }
     Ratios found;
     for (std::uint32_t rank = 0; rank < job_.plans.train.world; ++rank) {

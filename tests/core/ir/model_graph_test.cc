@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/ir/model_graph.h"
+#include "tests/support/header_sample.h"
 #include "tests/support/toy_model.h"
 
 namespace piper {
@@ -23,7 +24,7 @@ const char* const kText =
     "value 3 float32 [] from 1\n"
     "region 0 {layer=0} (%0) -> (%2) parameters (0, 1) flops 3r saved 16r+2 transient 0 pending "
     "32r+2 keeps (%0) awaits (%0, %2) gradients (%2) peaks evaluate (9r) forward (16r+2, 32) "
-    "backward () input (r) weight (8) rereads (0) repacks (3r by 4 by 2, 4 by 3r by 2 transposed) "
+    "backward () input (r) weight (8) rereads (0) workspace (3r+4 from 1, 16 from 4) "
     "at \"m.cc\":5\n"
     "region 1 {} (%2, %1) -> (%3) parameters () flops 0 saved 0 transient 0\n"
     "loss %3\n"
@@ -181,13 +182,26 @@ TEST(ModelGraph, IsRefusedWhereItBreaksARule) {
        "m.graph:10:1: error: region 0 rereads parameter 2, which is not its own [ir.kept]"},
       {with("rereads (0)", "rereads (1, 0)"),
        "m.graph:10:1: error: region 0 rereads: expected parameters in ascending order [ir.kept]"},
-      {with("3r by 4 by 2,", "3r by -4 by 2,"),
-       "m.graph:10:1: error: region 0: expected sizes of repacked products from 0 to 2^31 a row "
-       "[ir.size]"},
+      {with("3r+4 from 1", "-3r+4 from 1"),
+       "m.graph:10:1: error: region 0: expected a workspace from 0 to 1 PiB a row, by ascending "
+       "rows from 1 [ir.size]"},
+      {with("3r+4 from 1", "3r+4 from 4"),
+       "m.graph:10:1: error: region 0: expected a workspace from 0 to 1 PiB a row, by ascending "
+       "rows from 1 [ir.size]"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(refusal(text), message);
   }
+}
+
+TEST(ModelGraph, PrintsAsTheSampleBesideThePrinter) {
+  const std::string sample =
+      test::header_sample("core/ir/model_graph_text.cc", "piper-model-graph 1");
+
+  const Expected<ModelGraph> model = parsed(sample);
+
+  ASSERT_TRUE(model) << to_string(model.error());
+  EXPECT_EQ(print(*model), sample);
 }
 
 TEST(ModelGraph, PointsAtTheModelsSourceWhereItDidNotComeFromText) {

@@ -6,8 +6,6 @@
 
 #include <string>
 
-#include "core/plan/kernel_workspace.h"
-
 namespace piper {
 namespace {
 
@@ -136,13 +134,14 @@ TEST_F(ChunkMemoryTest, OfABackwardHasTheSumOfSeveralGradients) {
   EXPECT_EQ(of(Op::backward, 1, 2).running, of(Op::backward, 1, 0).running + 200);
 }
 
-TEST_F(ChunkMemoryTest, OfEveryPassHasWhatItsProductsRepack) {
+TEST_F(ChunkMemoryTest, OfEveryPassHasWhatKernelsTakeInside) {
   add_chunk({1}, {2}, {3});
+  const std::int64_t forward_of_7 = of(Op::forward, 7).running;
   const std::int64_t forward = of(Op::forward, 10).running, backward = of(Op::backward, 10).running;
-  model_.regions[1].repacked = {{{10, 0}, {0, 64}, {0, 32}, false}};
+  model_.regions[1].workspace = {{1, {700, 0}}, {8, {0, 6000}}};
 
-  const std::int64_t workspace = kernel_workspace(model_.regions[1], 10);
-  EXPECT_GT(workspace, 0);
+  const std::int64_t workspace = 6000;
+  EXPECT_EQ(of(Op::forward, 7).running - forward_of_7, 4900);
   EXPECT_EQ(of(Op::forward, 10).running, forward + workspace);
   EXPECT_EQ(of(Op::backward, 10).running, backward + workspace);
   EXPECT_EQ(of(Op::backward_input, 10).running, 950 + workspace - 400 - 1000);

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 
+#include "runtime/model/kernel_workspace.h"
 #include "tests/runtime/models/running_model.h"
 #include "tests/support/guarded_allocator.h"
 
@@ -150,11 +151,10 @@ TEST(Capture, NotesTheProductsOfBfloat16AndCountsCopiesOfWhatIsNoMatrix) {
   config.training.dtype = DType::bfloat16;
   const ModelGraph narrow = value_of(build(one_linear, config)).graph;
 
-  EXPECT_EQ(narrow.regions[1].repacked,
-            (std::vector<RepackedProduct>{
-                {{kSeq, 0}, {0, kDim}, {0, 6}, false},    // the forward
-                {{kSeq, 0}, {0, 6}, {0, kDim}, false},    // the gradient of its input
-                {{0, 6}, {kSeq, 0}, {0, kDim}, true}}));  // and of its weight
+  EXPECT_EQ(narrow.regions[1].workspace,
+            kernel_workspace({{{kSeq, 0}, {0, kDim}, {0, 6}, false},    // the forward
+                              {{kSeq, 0}, {0, 6}, {0, kDim}, false},    // the gradient of its input
+                              {{0, 6}, {kSeq, 0}, {0, kDim}, true}}));  // and of its weight
 
   const ModelGraph wide = value_of(build([](Build& b, const at::Tensor& h) {
                             return b.region({h}, [](const Tensors& in) {
@@ -162,7 +162,7 @@ TEST(Capture, NotesTheProductsOfBfloat16AndCountsCopiesOfWhatIsNoMatrix) {
                               return Tensors{at::matmul(in[0], ones.expand({kDim, kDim}))};
                             })[0];
                           })).graph;
-  EXPECT_TRUE(wide.regions[1].repacked.empty());
+  EXPECT_TRUE(wide.regions[1].workspace.empty());
   EXPECT_EQ(wide.regions[1].peaks->evaluate.of,
             (std::vector<Affine>{{kSeq * kDim * 4, 4 + kDim * kDim * 4}}));
 }

@@ -8,7 +8,6 @@
 
 #include <optional>
 
-#include "core/plan/kernel_workspace.h"
 #include "runtime/autograd/split_backward.h"
 #include "runtime/memory/account.h"
 #include "runtime/models/find_model.h"
@@ -74,7 +73,7 @@ class MeasuredMemory : public testing::TestWithParam<DType> {
 
   // Exact, apart from the workspace of products of bfloat16, which need not be at the worst moment.
   void expect_peak(std::int64_t measured, const Most& planned, std::size_t region) const {
-    const std::int64_t workspace = kernel_workspace(graph_.regions[region], kRows);
+    const std::int64_t workspace = graph_.regions[region].workspace_bytes(kRows);
     EXPECT_EQ(workspace > 0, GetParam() == DType::bfloat16 && region > 0) << "region " << region;
     EXPECT_GE(measured, planned.at(kRows)) << "region " << region;
     EXPECT_LE(measured, planned.at(kRows) + workspace) << "region " << region;

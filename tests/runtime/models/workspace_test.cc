@@ -12,8 +12,8 @@
 #include <map>
 #include <string>
 
-#include "core/plan/kernel_workspace.h"
 #include "runtime/memory/account.h"
+#include "runtime/model/kernel_workspace.h"
 #include "runtime/model/operation_mode.h"
 #include "runtime/models/find_model.h"
 #include "tests/runtime/models/running_model.h"

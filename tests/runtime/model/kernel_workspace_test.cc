@@ -1,7 +1,10 @@
 // What products of bfloat16 take, in bytes that LibTorch's allocator counted.
-#include "core/plan/kernel_workspace.h"
+#include "runtime/model/kernel_workspace.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace piper {
 namespace {
@@ -37,14 +40,31 @@ TEST(RepackedBytes, AreNoneOfSmallProducts) {
 }
 
 TEST(KernelWorkspace, IsThatOfTheLargestProductForTheRows) {
-  Region region;
-  region.repacked = {{{32, 0}, {0, 64}, {0, 32}, false}, {{0, 32}, {1, 30}, {0, 32}, true}};
+  const std::vector<std::vector<RepackedProduct>> cases = {
+      {},
+      {{{0, 16}, {0, 16}, {0, 16}, false}},
+      {{{32, 0}, {0, 64}, {0, 32}, false}, {{0, 32}, {1, 30}, {0, 32}, true}},
+      {{{1, 0}, {0, 64}, {0, 32}, false}, {{0, 64}, {1, 0}, {0, 32}, true}},
+      {{{3, 1}, {0, 1000}, {0, 700}, false}, {{0, 1000}, {3, 1}, {0, 700}, true}},
+      {{{128, 0}, {0, 64}, {0, 192}, false}, {{0, 64}, {128, 0}, {0, 192}, true}},
+  };
+  for (const std::vector<RepackedProduct>& products : cases) {
+    Region region;
+    region.workspace = kernel_workspace(products);
+    for (const std::int64_t rows : {1, 2, 3, 4, 5, 7, 8, 17, 33, 34, 100, 257, 600, 1024, 5000}) {
+      std::int64_t most = 0;
+      for (const RepackedProduct& product : products) {
+        most = std::max(most, repacked_bytes(product, rows));
+      }
+      EXPECT_EQ(region.workspace_bytes(rows), most) << &products - cases.data() << ", " << rows;
+    }
+  }
+}
 
-  EXPECT_EQ(kernel_workspace(region, 1), bytes(32, 64, 32));
-  EXPECT_EQ(kernel_workspace(region, 34), bytes(256, 64, 32));
-  region.repacked.erase(region.repacked.begin());
-  EXPECT_EQ(kernel_workspace(region, 34), 17'536);
-  EXPECT_EQ(kernel_workspace(Region{}, 1), 0);
+TEST(KernelWorkspace, IsAFewSizesWhereARowIsASequence) {
+  EXPECT_EQ(kernel_workspace({{{128, 0}, {0, 64}, {0, 32}, false}}),
+            (std::vector<SizeFrom>{{1, {16'384, 9'216}}, {3, {0, 41'984}}}));
+  EXPECT_TRUE(kernel_workspace({}).empty());
 }
 
 }  // namespace

@@ -19,15 +19,24 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/ir/model_graph.h"
 
 namespace piper {
 
+// A matrix product whose kernel works on copies of its operands, a part at a time. Of a batch, one.
+struct RepackedProduct {
+  Affine rows, inner, columns;  // [rows, inner] times [inner, columns]
+  bool transposed = false;      // the first operand lies in memory column by column
+
+  bool operator==(const RepackedProduct&) const = default;
+};
+
 // Bytes, at most.
 std::int64_t repacked_bytes(const RepackedProduct& product, std::int64_t rows);
 
-// The most that an operator of any pass over the region takes.
-std::int64_t kernel_workspace(const Region& region, std::int64_t rows);
+// Region::workspace of a region with these products: for any rows, that of the largest.
+std::vector<SizeFrom> kernel_workspace(const std::vector<RepackedProduct>& products);
 
 }  // namespace piper

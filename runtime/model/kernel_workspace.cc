@@ -1,4 +1,4 @@
-#include "core/plan/kernel_workspace.h"
+#include "runtime/model/kernel_workspace.h"
 
 #include <algorithm>
 
@@ -35,12 +35,29 @@ std::int64_t repacked_bytes(const RepackedProduct& product, std::int64_t rows) {
   return first + kNarrow * depth * kBlockColumns + kWide * block_rows * columns + 1024;
 }
 
-std::int64_t kernel_workspace(const Region& region, std::int64_t rows) {
-  std::int64_t most = 0;
-  for (const RepackedProduct& product : region.repacked) {
-    most = std::max(most, repacked_bytes(product, rows));
+std::vector<SizeFrom> kernel_workspace(const std::vector<RepackedProduct>& products) {
+  const auto most = [&](std::int64_t rows) {
+    std::int64_t bytes = 0;
+    for (const RepackedProduct& product : products) {
+      bytes = std::max(bytes, repacked_bytes(product, rows));
+    }
+    return bytes;
+  };
+  std::vector<SizeFrom> sizes;
+  // Every block is whole by then, or has no rows in its size.
+  for (std::int64_t rows = 1; rows <= kLongDepth + 1; ++rows) {
+    const std::int64_t bytes = most(rows);
+    if ((sizes.empty() ? 0 : sizes.back().bytes.at(rows)) == bytes) {
+      continue;
+    }
+    if (sizes.empty() && rows > 1) {
+      sizes.push_back({1, {0, 0}});
+    }
+    const std::int64_t growth = most(rows + 1) - bytes;
+    const Affine line{growth, bytes - growth * rows};
+    sizes.push_back({rows, growth < 0 || line.fixed < 0 ? Affine{0, bytes} : line});
   }
-  return most;
+  return sizes;
 }
 
 }  // namespace piper
