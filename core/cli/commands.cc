@@ -2,17 +2,27 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <iostream>
 #include <system_error>
 #include <utility>
 
+#include "core/base/log.h"
+
 namespace piper {
 
 void report(const Diagnostics& diagnostics) {
-  if (!diagnostics.empty()) {
-    std::cout.flush();
-    std::cerr << to_string(diagnostics) << '\n';
+  std::cout.flush();
+  LineLog problems(stderr);
+  for (const Diagnostic& diagnostic : diagnostics) {
+    problems.say(diagnostic.severity == Severity::error ? LogLevel::error : LogLevel::warning,
+                 to_string(diagnostic));
   }
+}
+
+void say(std::string_view line) {
+  std::cout.flush();
+  LineLog(stdout).say(LogLevel::info, line);
 }
 
 Exit report(const Diagnostics& errors, Exit exit) {
@@ -35,6 +45,18 @@ CLI::App& add_job_command(CLI::App& program, CommandLine& line, const std::strin
   CLI::App& command = *program.add_subcommand(name, help);
   command.add_option("job", line.job, "the job file")->type_name("JOB.toml")->required();
   add_plugin_options(command, line);
+  command
+      .add_option_function<std::string>(
+          "--log-level",
+          [](const std::string& level) {
+            set_log_level(level == "error"     ? LogLevel::error
+                          : level == "warning" ? LogLevel::warning
+                                               : LogLevel::info);
+          },
+          "what is said beside the result: no warnings with error, no lines of a run with warning")
+      ->type_name("LEVEL")
+      ->default_str("info")
+      ->check(one_of({"info", "warning", "error"}));
   command.footer(
       "Any value of the job can be overridden: --section.key=value or --section.key value, and a\n"
       "strategy's as --strategy.NAME.key=value. docs/configuration.md has every key.");

@@ -1,6 +1,8 @@
 // How the program ends.
 #pragma once
 
+#include <string_view>
+
 #include "core/base/diagnostic.h"
 
 namespace piper {
@@ -12,8 +14,11 @@ enum class Exit : int {
   interrupted = 130,  // Ctrl-C
 };
 
-// Prints errors, or warnings, on standard error.
+// Prints errors, or warnings unless --log-level leaves them out, on standard error.
 void report(const Diagnostics& diagnostics);
+
+// A line of a run on standard output, unless --log-level leaves it out.
+void say(std::string_view line);
 
 // Prints the errors and gives the status to end with.
 Exit report(const Diagnostics& errors, Exit exit);

@@ -192,7 +192,7 @@ std::string headline(const Job& job) {
 void report(const CheckReport& checked) {
   report(checked.remarks);
   for (const std::string& said : checked.lines) {
-    std::cout << said << '\n';
+    say(said);
   }
 }
 
@@ -223,7 +223,9 @@ Expected<ReadyJob> prepare_run(const CommandLine& line, const TrainOptions* outp
   options.whole_data = true;
   PIPER_ASSIGN(const CheckReport checked, ready.runtime->check(ready.job, options));
   report(checked);
-  std::cout << headline(ready.job) << std::flush;
+  std::string head = headline(ready.job);
+  head.pop_back();  // the last line break, which say() adds
+  say(head);
   return ready;
 }
 

@@ -99,13 +99,12 @@ bool is_terminal(std::FILE* file) {
 
 void Display::line(const std::string& text) {
   clear();
-  std::fprintf(lines_, "%s\n", text.c_str());
-  std::fflush(lines_);
+  lines_.say(LogLevel::info, text);
 }
 
 void Display::remark(const Diagnostic& diagnostic) {
   clear();
-  std::fprintf(stderr, "%s\n", to_string(diagnostic).c_str());
+  remarks_.say(LogLevel::warning, to_string(diagnostic));
 }
 
 void Display::progress(const std::string& text, bool now) {

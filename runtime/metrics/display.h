@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/diagnostic.h"
+#include "core/base/log.h"
 #include "runtime/metrics/step_record.h"
 
 namespace piper {
@@ -35,7 +36,8 @@ std::string grouped(std::int64_t number);
 class Display {
  public:
   // Lines go to `lines`; the rewritten one to `progress`, or nowhere where that is null.
-  Display(std::FILE* lines, std::FILE* progress) : lines_(lines), progress_(progress) {}
+  Display(std::FILE* lines, std::FILE* progress)
+      : lines_(lines), remarks_(stderr), progress_(progress) {}
   ~Display() { clear(); }
   Display(const Display&) = delete;
   Display& operator=(const Display&) = delete;
@@ -49,7 +51,7 @@ class Display {
  private:
   void clear();
 
-  std::FILE* lines_;
+  LineLog lines_, remarks_;
   std::FILE* progress_;
   bool drawn_ = false;
   std::chrono::steady_clock::time_point last_{};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -85,6 +86,24 @@ TEST_F(Run, TrainsAndEndsWithOneLineOfFigures) {
       std::regex("done steps=4 loss=[0-9.]+ held_out_loss=[0-9.]+ tokens_per_second=[0-9.]+ "
                  "seconds=[0-9.]+\n")))
       << trained.out;
+}
+
+TEST_F(Run, SaysAsMuchAsTheLogLevelAsks) {
+  const std::string remarked = "--cost.machine=m.toml";  // no effect with unit costs
+  const Ended all = run({"train", remarked, "--log-level", "info"});
+  const Ended remarks = run({"train", remarked, "--log-level", "warning"});
+  const Ended result = run({"train", remarked, "--log-level", "error"});
+
+  EXPECT_NE(all.out.find("\nstep 1  loss "), std::string::npos) << all.out;
+  EXPECT_NE(all.err.find("warning: cost.machine has no effect"), std::string::npos) << all.err;
+  EXPECT_EQ(remarks.err, all.err);
+  EXPECT_EQ(result.err, "");
+  for (const Ended& quiet : {remarks, result}) {
+    EXPECT_EQ(quiet.status, 0);
+    EXPECT_TRUE(quiet.out.starts_with("done steps=4 ")) << quiet.out;
+    EXPECT_EQ(std::count(quiet.out.begin(), quiet.out.end(), '\n'), 1) << quiet.out;
+  }
+  EXPECT_EQ(run({"check", "--pipelines.pp=2", "--log-level", "error"}).status, 2);
 }
 
 TEST_F(Run, WritesATraceAndCostsThatFitThePredictedOnes) {

@@ -104,7 +104,7 @@ def check_options(page, program):
             messages.append(f"docs/commands.md: error: no row for `{command}`")
             continue
         there = set(re.findall(r"--[a-z][a-z-]*", row[0]))
-        everywhere = {"--help", "--plugin-dir", "--allow-unsafe-plugins"}
+        everywhere = {"--help", "--plugin-dir", "--allow-unsafe-plugins", "--log-level"}
         real = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*(?![\w.-])", help_of(program, *path)))
         options = set(re.findall(r"^  (?:-\w,)?(--[a-z][a-z-]*)", help_of(program, *path), re.MULTILINE))
         messages += [f"docs/commands.md: error: `{command}` has no option {name}"
