@@ -13,7 +13,7 @@ bool is_value(Kind kind) {
 bool is_gradient(Kind kind) {
   return kind == Kind::gradient || kind == Kind::routed_gradient;
 }
-bool is_routed(Kind kind) {
+bool carries_routed(Kind kind) {
   return kind == Kind::routed || kind == Kind::routed_gradient;
 }
 
@@ -376,12 +376,12 @@ void SymbolicState::all_to_all(const std::vector<Launch>& members) {
   };
   for (std::size_t i = 0; i < values; ++i) {
     const Buffer& first = program(members[0]).buffer(of(0, i, false));
-    const bool leaves = is_routed(first.kind);
+    const bool leaves = carries_routed(first.kind);
     for (std::size_t e = 0; e < members.size(); ++e) {
       const Buffer &in = program(members[e]).buffer(of(e, i, false)),
                    &out = program(members[e]).buffer(of(e, i, true));
       if (in.kind != first.kind || in.value != first.value || out.value != first.value ||
-          is_routed(out.kind) == leaves || is_value(in.kind) != is_value(out.kind)) {
+          carries_routed(out.kind) == leaves || is_value(in.kind) != is_value(out.kind)) {
         throw Fault{"exchanges different values"};
       }
       Cell& target = written(members[e], of(e, i, true));
