@@ -73,10 +73,10 @@ std::vector<Unit> units_of(const ModelGraph& model, const std::vector<RegionId>&
   return units;
 }
 
-Expected<std::vector<Part>> cut_into_parts(const ModelGraph& model,
-                                           const std::vector<RegionId>& regions,
-                                           const Partition& how,
-                                           const std::function<std::int64_t(RegionId)>& cost) {
+Expected<std::vector<ModelPart>> cut_into_parts(const ModelGraph& model,
+                                                const std::vector<RegionId>& regions,
+                                                const Partition& how,
+                                                const std::function<std::int64_t(RegionId)>& cost) {
   const std::vector<Unit> units = units_of(model, regions, how.over);
   const std::string count = std::to_string(units.size());
   const bool counts = how.by == Partition::By::count || how.by == Partition::By::boundaries;
@@ -103,12 +103,12 @@ Expected<std::vector<Part>> cut_into_parts(const ModelGraph& model,
   } else {
     first = balanced_cut(costs, how.parts);
   }
-  std::vector<Part> parts;
+  std::vector<ModelPart> parts;
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (parts.size() < first.size() && first[parts.size()] == u) {
       parts.emplace_back();
     }
-    Part& part = parts.back();
+    ModelPart& part = parts.back();
     part.regions.insert(part.regions.end(), units[u].regions.begin(), units[u].regions.end());
     part.cost += costs[u];
   }

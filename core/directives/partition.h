@@ -34,16 +34,16 @@ struct Unit {
 std::vector<Unit> units_of(const ModelGraph& model, const std::vector<RegionId>& regions,
                            const std::string& over);
 
-struct Part {
+struct ModelPart {
   std::vector<RegionId> regions;
   std::int64_t cost = 0;
 };
 // `cost` of a region; not asked for counts and boundaries. Errors, whose messages do not say who
 // wants it: tag.parts, tag.boundaries.
-Expected<std::vector<Part>> cut_into_parts(const ModelGraph& model,
-                                           const std::vector<RegionId>& regions,
-                                           const Partition& how,
-                                           const std::function<std::int64_t(RegionId)>& cost);
+Expected<std::vector<ModelPart>> cut_into_parts(const ModelGraph& model,
+                                                const std::vector<RegionId>& regions,
+                                                const Partition& how,
+                                                const std::function<std::int64_t(RegionId)>& cost);
 
 // What flops or bytes say of a region in a micro-batch of that many rows.
 std::int64_t cost_of(const ModelGraph& model, RegionId region, Partition::By by, std::int64_t rows);

@@ -68,9 +68,9 @@ Status give(Annotated& dag, const std::string& name, const Cuts& cuts, const Pro
   return {};
 }
 
-std::string imbalance(const std::vector<Part>& parts, const TagDirective& tag) {
+std::string imbalance(const std::vector<ModelPart>& parts, const TagDirective& tag) {
   std::int64_t total = 0, largest = 0;
-  for (const Part& part : parts) {
+  for (const ModelPart& part : parts) {
     largest = std::max(largest, part.cost);
     total += part.cost;
   }
@@ -94,7 +94,7 @@ Expected<Cuts> cut(Annotated& dag, const TagDirective& tag, const std::vector<Re
                                                suggest(how.over, dag.model.tag_names));
   }
   const std::int64_t rows = std::max<std::int64_t>(1, dag.global_rows / dag.microbatches);
-  const Expected<std::vector<Part>> parts =
+  const Expected<std::vector<ModelPart>> parts =
       cut_into_parts(dag.model, regions, how,
                      [&](RegionId region) { return cost_of(dag.model, region, how.by, rows); });
   if (!parts) {

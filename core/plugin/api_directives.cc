@@ -96,7 +96,7 @@ piper_code add_parts(piper_ctx& ctx, const TagDirective& whole, const Partition&
     const Diagnostic& wrong = parts.error().front();
     return ctx.refuse(PIPER_ERROR, wrong.code.c_str(), "tag " + whole.name + ": " + wrong.message);
   }
-  for (const Part& part : *parts) {
+  for (const ModelPart& part : *parts) {
     TagDirective directive{{}, whole.name, whole.index};
     directive.index = static_cast<std::uint32_t>(&part - parts->data());
     Condition members{std::string(kRegion), Condition::Kind::in_set, {}};

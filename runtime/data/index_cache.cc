@@ -53,10 +53,10 @@ bool read(std::ifstream& stream, void* to, std::size_t bytes) {
 
 }  // namespace
 
-IndexCache::IndexCache(const SourceFile& file, const std::vector<Column>& columns)
+IndexCache::IndexCache(const SourceFile& file, const std::vector<RowColumn>& columns)
     : file_(file), columns_(columns.size()) {
   std::string fields;
-  for (const Column& column : columns) {
+  for (const RowColumn& column : columns) {
     fields += column.describe() + '\n';
   }
   key_ = file.path + '\n' + std::to_string(file.bytes) + ' ' + std::to_string(file.time) + ' ' +

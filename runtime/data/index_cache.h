@@ -15,7 +15,7 @@ namespace piper {
 // right. Any number of processes.
 class IndexCache {
  public:
-  IndexCache(const SourceFile& file, const std::vector<Column>& columns);
+  IndexCache(const SourceFile& file, const std::vector<RowColumn>& columns);
 
   std::optional<RowIndex> load() const;
 

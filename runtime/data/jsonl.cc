@@ -36,7 +36,7 @@ class JsonlDataset final : public RowSource {
   Status read(Part part, std::int64_t row, const Field& field, std::byte* to) const override {
     const auto column = static_cast<std::size_t>(
         std::find_if(rows_.columns.begin(), rows_.columns.end(),
-                     [&](const Column& known) { return known.field.value == field.value; }) -
+                     [&](const RowColumn& known) { return known.field.value == field.value; }) -
         rows_.columns.begin());
     const Found found = find(part, row);
     const DataFile& file = rows_.files[found.file];

@@ -22,7 +22,7 @@ namespace piper {
 
 // The rows of a job's files that were looked at.
 struct JsonlRows {
-  std::vector<Column> columns;
+  std::vector<RowColumn> columns;
   std::vector<DataFile> files;             // in order
   std::vector<RowIndex> indexes;           // by file
   std::uint64_t bytes = 0, looked_at = 0;  // of all files

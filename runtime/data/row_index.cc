@@ -71,7 +71,7 @@ std::string_view trimmed(std::string_view line) {
 // Adds what the reader's last row says.
 class Statistics {
  public:
-  Statistics(const std::vector<Column>& columns, RowIndex& index)
+  Statistics(const std::vector<RowColumn>& columns, RowIndex& index)
       : columns_(columns), index_(index) {
     index_.ranges.assign(columns.size(), {std::numeric_limits<std::int64_t>::max(),
                                           std::numeric_limits<std::int64_t>::min()});
@@ -115,7 +115,7 @@ class Statistics {
                       });
   }
 
-  const std::vector<Column>& columns_;
+  const std::vector<RowColumn>& columns_;
   RowIndex& index_;
   std::size_t tokens_ = kNone, labels_ = kNone;
 };
@@ -130,7 +130,7 @@ std::uint32_t RowIndex::line(std::size_t row) const {
   return static_cast<std::uint32_t>(row + empty + 1);
 }
 
-Expected<RowIndex> index_rows(const DataFile& file, const std::vector<Column>& columns,
+Expected<RowIndex> index_rows(const DataFile& file, const std::vector<RowColumn>& columns,
                               Clock::time_point deadline,
                               const std::function<void(std::uint64_t bytes)>& looked) {
   RowIndex index;
@@ -184,7 +184,7 @@ Expected<RowIndex> index_rows(const DataFile& file, const std::vector<Column>& c
   return index;
 }
 
-bool within_limits(const RowIndex& index, const std::vector<Column>& columns) {
+bool within_limits(const RowIndex& index, const std::vector<RowColumn>& columns) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const auto [least, most] = index.ranges[i];
     if (columns[i].limit > 0 && least <= most && (least < 0 || most >= columns[i].limit)) {

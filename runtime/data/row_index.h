@@ -46,12 +46,12 @@ using Clock = std::chrono::steady_clock;
 // Reads the rows of a file to its end, or until `deadline`: `bytes` says how far it came. A wrong
 // row is an error with file, line and column. `looked`, where it is set, hears of bytes that were
 // looked at, some megabytes at a time.
-Expected<RowIndex> index_rows(const DataFile& file, const std::vector<Column>& columns,
+Expected<RowIndex> index_rows(const DataFile& file, const std::vector<RowColumn>& columns,
                               Clock::time_point deadline,
                               const std::function<void(std::uint64_t bytes)>& looked);
 
 // Whether every id that the index has seen is below the columns' limits.
-bool within_limits(const RowIndex& index, const std::vector<Column>& columns);
+bool within_limits(const RowIndex& index, const std::vector<RowColumn>& columns);
 
 // The error of a row that cannot be read.
 Diagnostic wrong_row(const DataFile& file, std::uint32_t number, std::string_view line,

@@ -40,7 +40,7 @@ bool to_double(std::string_view text, double& value) {
 
 }  // namespace
 
-std::string Column::describe() const {
+std::string RowColumn::describe() const {
   std::string text = field.name + ' ' + std::string(to_string(field.dtype));
   for (const std::int64_t size : field.shape) {
     text += ' ' + std::to_string(size);
@@ -48,10 +48,10 @@ std::string Column::describe() const {
   return text + (field.labels ? " labels" : "");
 }
 
-std::vector<Column> columns_of(const Config& config, const ModelGraph& model) {
-  std::vector<Column> columns;
+std::vector<RowColumn> columns_of(const Config& config, const ModelGraph& model) {
+  std::vector<RowColumn> columns;
   for (Field& field : fields_of(model)) {
-    Column column;
+    RowColumn column;
     if (field.labels || field.name == "tokens") {
       column.limit = vocabulary(config, model);
     }
@@ -191,7 +191,7 @@ bool RowReader::cell(JsonScanner& in, std::size_t column, std::size_t depth) {
 }
 
 bool RowReader::integer(JsonScanner& in, std::size_t column) {
-  const Column& to = columns_[column];
+  const RowColumn& to = columns_[column];
   if (std::int64_t plain = 0; in.plain_integer(plain)) {
     if (to.allows(plain)) {
       cells_[column].integers.push_back(plain);
@@ -231,7 +231,7 @@ bool RowReader::integer(JsonScanner& in, std::size_t column) {
   return true;
 }
 
-bool RowReader::out_of_range(const Column& to, const std::string& got, std::size_t offset) {
+bool RowReader::out_of_range(const RowColumn& to, const std::string& got, std::size_t offset) {
   return wrong(
       "data.token_range",
       in_quotes(to.field.name) + ": expected " +

@@ -12,7 +12,7 @@
 namespace piper {
 
 // An input of the model as a field of a row.
-struct Column {
+struct RowColumn {
   Field field;
   std::int64_t limit = 0;  // exclusive, of token ids and labels; 0 = none
 
@@ -26,7 +26,7 @@ struct Column {
 };
 
 // The inputs of the model; the limit is the vocabulary.
-std::vector<Column> columns_of(const Config& config, const ModelGraph& model);
+std::vector<RowColumn> columns_of(const Config& config, const ModelGraph& model);
 
 // What is wrong with a line.
 struct RowFault {
@@ -37,7 +37,7 @@ struct RowFault {
 // Keeps its memory from line to line. One thread.
 class RowReader {
  public:
-  explicit RowReader(const std::vector<Column>& columns)
+  explicit RowReader(const std::vector<RowColumn>& columns)
       : columns_(columns), cells_(columns.size()) {}
 
   static constexpr std::size_t kAll = ~std::size_t{0};
@@ -67,11 +67,11 @@ class RowReader {
   bool cell(JsonScanner& in, std::size_t column, std::size_t depth);
   bool integer(JsonScanner& in, std::size_t column);
   bool number(JsonScanner& in, std::size_t column);
-  bool out_of_range(const Column& to, const std::string& got, std::size_t offset);
+  bool out_of_range(const RowColumn& to, const std::string& got, std::size_t offset);
   bool nothing_missing(std::string_view line, std::size_t only);
   std::size_t column_named(std::string_view key, std::size_t only) const;
 
-  const std::vector<Column>& columns_;
+  const std::vector<RowColumn>& columns_;
   std::vector<Cells> cells_;
   RowFault fault_;
 };

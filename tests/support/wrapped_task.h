@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/random.h"
 #include "core/plan/plan.h"
 #include "runtime/tasks/task.h"
 
@@ -37,17 +38,15 @@ class WrappedTask final : public TaskBody {
   Hook before_, after_;
 };
 
-// Tasks begin up to half a millisecond late, the same for a seed, period, rank and task (splitmix64);
+// Tasks begin up to half a millisecond late, the same for a seed, period, rank and task;
 // in time while the seed is 0.
 inline Wrap delays(std::shared_ptr<const std::uint64_t> seed) {
   return [seed](std::uint32_t rank, const Task& task, std::unique_ptr<TaskBody> body) {
     const std::uint64_t place = (std::uint64_t{rank} << 32U) + index(task.node);
     return std::make_unique<WrappedTask>(std::move(body), [seed, place](const Launch& launch) {
       if (*seed != 0) {
-        std::uint64_t x = *seed + launch.generation * 0x9e3779b97f4a7c15U + place;
-        x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-        x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-        std::this_thread::sleep_for(std::chrono::microseconds((x ^ (x >> 31U)) % 500));
+        const std::uint64_t bits = mix(*seed + launch.generation * kGolden + place);
+        std::this_thread::sleep_for(std::chrono::microseconds(bits % 500));
       }
     });
   };

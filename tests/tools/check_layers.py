@@ -1,5 +1,5 @@
 """Checks who includes whom: each layer, and the headers it may see, as regular expressions; and in
-core and runtime each folder, and the folders below it.
+core and runtime each folder, and the folders below it; and that no two of their types share a name.
 
 usage: check_layers.py [ROOT]
 """
@@ -111,6 +111,27 @@ def keeps_to_floors(path, header, floors):
     return folder in floors and other in below(folder, floors)
 
 
+# A type that other files can name: at the first column, outside of unnamed namespaces.
+TYPE = re.compile(r"^(?:class|struct|union|enum class) (?:\[\[\w+\]\] |alignas\(\w+\) )?(\w+)(?!\w|::)[^;{]*\{",
+                  re.MULTILINE)
+UNNAMED = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.MULTILINE | re.DOTALL)
+
+
+def check_names(root):
+    """Returns one message for each type of namespace piper that two files define: libpiper_runtime.so
+    holds core and runtime, so that one of the two would be used for both."""
+    first, messages = {}, []
+    for folder in ("core", "runtime"):
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix not in (".h", ".cc"):
+                continue
+            path = file.relative_to(root).as_posix()
+            for match in TYPE.finditer(UNNAMED.sub("", file.read_text())):
+                if first.setdefault(match[1], path) != path:
+                    messages.append(f"{path}: error: '{match[1]}' is a type of {first[match[1]]}, too")
+    return messages
+
+
 def check(root, floors=FLOORS):
     """Returns one message for each include that crosses a layer, or goes up from a folder."""
     messages = []
@@ -139,6 +160,7 @@ def check(root, floors=FLOORS):
 
 
 if __name__ == "__main__":
-    found = check(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    found = check(root) + check_names(root)
     print("\n".join(found) or "every include keeps to its layer")
     sys.exit(bool(found))

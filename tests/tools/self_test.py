@@ -154,6 +154,22 @@ class CheckLayers(PlantedTree):
                          ["check_layers.py: error: a circle of folders: core/b -> core/c -> core/b"])
 
 
+class CheckNames(PlantedTree):
+    def test_refuses_a_type_that_two_files_define(self):
+        self.plant("core/a/report.h", "namespace piper {\nclass Report {\n};\nclass Known;\n}\n")
+        self.assertEqual(check_layers.check_names(self.root), [])
+        self.plant("runtime/b/known.h", "namespace piper {\nstruct Known final : Base {\n};\n}\n")
+        self.plant("runtime/b/rank.h", "namespace piper {\nstruct Report {\n  int x;\n};\n}\n")
+        self.assertEqual(check_layers.check_names(self.root),
+                         ["runtime/b/rank.h: error: 'Report' is a type of core/a/report.h, too"])
+
+    def test_accepts_names_in_unnamed_namespaces_and_of_nested_types(self):
+        self.plant("core/a/memory.h", "class Memory {\n  class Row;\n};\n")
+        self.plant("core/a/memory.cc", "class Memory::Row {\n};\n")
+        self.plant("core/a/b.cc", "namespace {\n\nclass Memory {\n};\n\n}  // namespace\n")
+        self.assertEqual(check_layers.check_names(self.root), [])
+
+
 class CheckFormat(PlantedTree):
     def run_check(self, text):
         self.plant(".clang-format", (HERE.parent.parent / ".clang-format").read_text())

@@ -10,8 +10,8 @@ namespace {
 using testing::expect_error;
 using testing::Folder;
 
-const std::vector<Column>& columns() {
-  static const std::vector<Column> two = [] {
+const std::vector<RowColumn>& columns() {
+  static const std::vector<RowColumn> two = [] {
     Config config;
     config.model.vocab = 100;
     return columns_of(config, testing::model_of_text(3));
