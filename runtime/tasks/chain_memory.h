@@ -2,8 +2,7 @@
 // them, and their gradients, at the memory of the chain of uses that it is in.
 //
 //   before: `gathered` holds the whole bucket; `full_gradient` does where another computation of
-//   the
-//           chain has come first
+//           the chain has come first
 //   after:  the model's parameters are in `gathered`; their gradients add to `full_gradient`, which
 //           is zero where this computation is the chain's first
 //
