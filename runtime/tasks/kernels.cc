@@ -36,8 +36,8 @@ double sum_of_squares(const T* data, std::int64_t count) {
 void add_counted(const at::Tensor& labels, const at::Tensor& sum) {
   const at::Tensor flat = labels.contiguous();
   const auto* const begin = flat.const_data_ptr<std::int64_t>();
-  *sum.mutable_data_ptr<double>() += static_cast<double>(
-      flat.numel() - std::count(begin, begin + flat.numel(), kIgnoredLabel));
+  *sum.mutable_data_ptr<double>() +=
+      static_cast<double>(flat.numel() - std::count(begin, begin + flat.numel(), kIgnoredLabel));
 }
 
 void add_squares(const at::Tensor& values, const at::Tensor& sum) {

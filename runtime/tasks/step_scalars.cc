@@ -19,7 +19,8 @@ StepScalars::StepScalars(at::Device device)
       tokens(all[6]) {}
 
 void StepScalars::begin(double factor, std::int64_t count, bool nothing) const {
-  all.copy_(at::tensor({factor, static_cast<double>(count), nothing ? 1.0 : 0.0, 0.0, 1.0, 0.0, 0.0}));
+  all.copy_(
+      at::tensor({factor, static_cast<double>(count), nothing ? 1.0 : 0.0, 0.0, 1.0, 0.0, 0.0}));
 }
 
 StepReport StepScalars::report(const at::Tensor& host_copy) {
