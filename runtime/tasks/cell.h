@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
-#include <cstdint>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -13,6 +13,7 @@
 #include "runtime/autograd/lent_storage.h"
 #include "runtime/autograd/split_backward.h"
 #include "runtime/model/build.h"
+#include "runtime/tasks/host_fact.h"
 
 namespace piper {
 
@@ -54,8 +55,10 @@ struct ScalarCell {
   at::Tensor number;
 };
 
+// Sizes of a step, for which the host waits: a HostFact. No kind of buffer has them so far.
 // Nothing: parameters, their gradients and optimizer are in the rank's buckets.
-using Cell = std::variant<std::monostate, TensorCell, GatheredCell, SavedCell, ScalarCell>;
+using Cell = std::variant<std::monostate, TensorCell, GatheredCell, SavedCell, ScalarCell,
+                          std::unique_ptr<HostFact>>;
 
 struct Rank;
 

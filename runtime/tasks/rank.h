@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -46,6 +47,7 @@ struct Rank {
   std::vector<std::unique_ptr<BucketState>> buckets;  // by BucketId; null: no home here
   Batch batch;
   StepScalars scalars;
+  std::atomic<std::uint64_t> host_waits{0};  // for host facts, since the start
   std::shared_ptr<Account> account;
 
   BucketState& bucket(BucketId id) const;  // that has a home here
