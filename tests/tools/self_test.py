@@ -10,6 +10,7 @@ import check_directives
 import check_docs
 import check_layers
 import check_operations
+import check_pointers
 
 HERE = Path(__file__).resolve().parent
 
@@ -168,6 +169,18 @@ class CheckNames(PlantedTree):
         self.plant("core/a/memory.cc", "class Memory::Row {\n};\n")
         self.plant("core/a/b.cc", "namespace {\n\nclass Memory {\n};\n\n}  // namespace\n")
         self.assertEqual(check_layers.check_names(self.root), [])
+
+
+class CheckPointers(PlantedTree):
+    def test_compares_the_list_with_the_sources(self):
+        self.plant("docs/devices.md", "| `runtime/a.cc` | loop |\n| `runtime/gone.cc` | loop |\n")
+        self.plant("runtime/a.cc", "x.const_data_ptr<float>();")
+        self.plant("runtime/b.cc", "x.data_ptr();")
+        self.plant("runtime/comm/c.cc", "x.data_ptr();")
+        self.plant("runtime/d.cc", "x.add_(1);")
+        self.assertEqual(check_pointers.check(self.root), [
+            "runtime/b.cc: error: it reaches memory by its address: list it in docs/devices.md, with the reason",
+            "docs/devices.md: error: 'runtime/gone.cc' reaches no memory by its address"])
 
 
 class CheckFormat(PlantedTree):
