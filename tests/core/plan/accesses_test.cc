@@ -33,8 +33,9 @@ TEST(Accesses, StandInTheDocumentAsTheProgramPrintsThem) {
 
   const char* const update = std::getenv("PIPER_UPDATE_GOLDEN");
   if (update != nullptr && std::string(update) == "1") {
-    std::ofstream(page, std::ios::binary)
-        << text.substr(0, begin) << '\n' << access_table() << '\n' << text.substr(end);
+    std::ofstream(page, std::ios::binary) << text.substr(0, begin) << '\n'
+                                          << access_table() << '\n'
+                                          << text.substr(end);
     return;
   }
 
