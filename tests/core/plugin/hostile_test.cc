@@ -119,7 +119,7 @@ const Case kCases[] = {
      "[plugin.no_table]\n"
      "DIR/no_table.so: note: the file"},
     {"newer_entry",
-     "job.toml:7:1: error: newer_entry: the plugin needs at least plugin ABI 0.9; this Piper has "
+     "job.toml:7:1: error: newer_entry: the plugin needs at least plugin ABI 0.10; this Piper has "
      "plugin ABI 0.3: upgrade Piper, or "
      "use an older build of the plugin [plugin.abi_minor]\n"
      "DIR/newer_entry.so: note: the file"},
