@@ -175,9 +175,9 @@ Status check(const CommandLine& line, const PlanOptions& options) {
   if (options.check.empty() != options.graph.empty()) {
     return fail(usage("--check and --graph: expected both, the plan and the graph that it is of"));
   }
-  if (options.check.empty() == line.job.empty()) {
-    return fail(usage(line.job.empty() ? "expected a job file, got none"
-                                       : "--check takes a plan instead of a job: expected no job"));
+  if (!options.check.empty() && !line.job.empty()) {
+    return fail(
+        usage("--check takes a plan instead of a job: expected no job, got '" + line.job + "'"));
   }
   const std::vector<std::string> formats{"text", "json", "csv", "dot", "svg"};
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
@@ -275,8 +275,12 @@ void add_plan(CLI::App& program, CommandLine& line) {
   add_graph_option(command, options->graph);
   command.get_option("job")->required(false);
   command.add_flag("--evaluate", options->evaluate, "the plan of a held-out batch, not of a step");
-  command.callback(
-      [&line, options] { line.run = [&line, options] { return run(line, *options); }; });
+  command.callback([&line, options] {
+    if (line.job.empty() && options->check.empty()) {
+      throw CLI::RequiredError("job");
+    }
+    line.run = [&line, options] { return run(line, *options); };
+  });
 }
 
 }  // namespace piper
