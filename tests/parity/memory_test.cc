@@ -12,6 +12,7 @@
 
 #include "core/verify/memory.h"
 #include "runtime/exec/create_engine.h"
+#include "runtime/models/find_model.h"
 #include "tests/parity/harness.h"
 #include "tests/support/wrapped_task.h"
 

@@ -58,6 +58,8 @@ LinePlan::LinePlan(std::vector<std::uint32_t> ranks, std::uint32_t microbatches,
   chunk(1).has_loss = true;
 }
 
+TaskHarness::TaskHarness(Plan plan) : TaskHarness(std::move(plan), Config()) {}
+
 TaskHarness::TaskHarness(Plan plan, Config config)
     : plan_(std::move(plan)),
       config_(std::move(config)),

@@ -42,7 +42,8 @@ struct LinePlan {
 
 class TaskHarness {
  public:
-  explicit TaskHarness(Plan plan, Config config = {});
+  explicit TaskHarness(Plan plan);
+  TaskHarness(Plan plan, Config config);
 
   // Gives a rank its home of a bucket: what it keeps of the values, and the part of that which it
   // updates (null: all). Where that is the whole bucket, the model's parameters are in it.

@@ -41,7 +41,7 @@ class FakeEngine : public Engine {
   bool is_whole() override { return whole; }
   void cancel(const std::string& why) override { cancelled.push_back(why); }
   const std::vector<std::uint32_t>& local_ranks() const override { return ranks_; }
-  std::vector<ParameterPart> parts(std::uint32_t, What) const override { return {}; }
+  std::vector<ParameterPart> parts(std::uint32_t, Kept) const override { return {}; }
   std::vector<std::uint32_t> homes(ParameterId) const override { return ranks_; }
   at::Tensor gather(Kept what, ParameterId, std::uint32_t, std::uint32_t) const override {
     return what == Kept::master ? at::full({1}, weight, at::kDouble) : at::Tensor();
