@@ -187,7 +187,7 @@ TEST_F(Discovery, DescribesRefusedPluginsToo) {
 
   const auto plugins = find({folder("a")});
 
-  EXPECT_NE(describe(plugins).find("refused: the plugin needs at least plugin ABI 0.3"),
+  EXPECT_NE(describe(plugins).find("refused: the plugin needs at least plugin ABI 0.4"),
             std::string::npos);
   EXPECT_NE(describe_json(plugins).find("\"code\": \"plugin.abi_minor\""), std::string::npos);
 }

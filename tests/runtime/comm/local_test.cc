@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -174,8 +175,8 @@ TEST(LocalGroup, AddsToEachMembersPartTheSumInTheOrderOfTheMembers) {
 
       for (std::uint32_t m = 0; m < members; ++m) {
         EXPECT_EQ(errors[m], "");
-        EXPECT_EQ(std::memcmp(parts[m].data(), expected.data() + m * part, part * sizeof(float)),
-                  0);
+        EXPECT_TRUE(std::equal(parts[m].begin(), parts[m].end(),
+                               expected.begin() + static_cast<std::ptrdiff_t>(m * part)));
         EXPECT_EQ(moved[m], (members - 1) * part * sizeof(float));
       }
       EXPECT_EQ(data, before);

@@ -368,7 +368,8 @@ TEST(Executor, GivesUpOnATaskThatNeverReturns) {
   // What an abandoned thread can reach lives on.
   const auto hold = std::make_shared<std::mutex>();
   hold->lock();
-  auto* const harness = new Harness(builder.build(), [&](std::uint32_t, std::uint32_t) {
+  static Harness* harness = nullptr;  // so that it is no leak
+  harness = new Harness(builder.build(), [&](std::uint32_t, std::uint32_t) {
     return [hold](const Launch&) { const std::lock_guard lock(*hold); };
   });
 
