@@ -1,6 +1,6 @@
 #include "runtime/tasks/backward.h"
 
-#include <ATen/ops/ones.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "runtime/tasks/chain_memory.h"
+#include "runtime/tasks/kernels.h"
 
 namespace piper {
 namespace {
@@ -76,9 +77,8 @@ class BackwardBase : public ReleasingTask {
     }
     if (saved_->loss.defined()) {
       edges_.push_back(torch::autograd::impl::gradient_edge(saved_->loss));
-      gradients_.push_back(at::ones(saved_->loss.sizes(), saved_->loss.options())
-                               .div_(count_->number)
-                               .masked_fill_(count_->number.eq(0), 0));
+      gradients_.push_back(at::empty(saved_->loss.sizes(), saved_->loss.options()));
+      fill_with_inverse(count_->number, gradients_.back());
     }
     saved_->outputs.clear();
     saved_->loss.reset();

@@ -1,7 +1,5 @@
 #include "runtime/tasks/cell.h"
 
-#include <ATen/ops/zeros.h>
-
 #include "runtime/tasks/rank.h"
 
 namespace piper {
@@ -24,9 +22,11 @@ Cell make_cell(const Buffer& buffer, const Rank& rank) {
     case Buffer::Kind::saved:
       return SavedCell{};
     case Buffer::Kind::loss_sum:
+      return ScalarCell{rank.scalars.all[7]};
     case Buffer::Kind::token_count:
+      return ScalarCell{rank.scalars.all[8]};
     case Buffer::Kind::grad_norm:
-      return ScalarCell{at::zeros({}, rank.scalars.all.options())};
+      return ScalarCell{rank.scalars.all[9]};
     case Buffer::Kind::parameter:
     case Buffer::Kind::parameter_gradient:
     case Buffer::Kind::optimizer:

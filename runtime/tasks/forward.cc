@@ -8,6 +8,7 @@
 
 #include "runtime/autograd/dropout.h"
 #include "runtime/tasks/chain_memory.h"
+#include "runtime/tasks/kernels.h"
 
 namespace piper {
 namespace {
@@ -180,7 +181,7 @@ class ForwardTask final : public ReleasingTask {
     }
     if (has_loss_) {
       if (!recomputes_) {
-        loss_sum_->number.add_(values_[loss_].detach());
+        add_number(values_[loss_], loss_sum_->number);
       }
       if (saved_ != nullptr && values_[loss_].requires_grad()) {
         saved_->loss = values_[loss_];

@@ -1,5 +1,7 @@
 #include "runtime/tasks/kernels.h"
 
+#include <ATen/Dispatch.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -45,6 +47,21 @@ void add_squares(const at::Tensor& values, const at::Tensor& sum) {
       values.scalar_type() == at::kDouble
           ? sum_of_squares(values.const_data_ptr<double>(), values.numel())
           : sum_of_squares(values.const_data_ptr<float>(), values.numel());
+}
+
+void add_number(const at::Tensor& value, const at::Tensor& sum) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, value.scalar_type(), "add_number", [&] {
+    *sum.mutable_data_ptr<double>() += static_cast<double>(*value.const_data_ptr<scalar_t>());
+  });
+}
+
+void fill_with_inverse(const at::Tensor& count, const at::Tensor& to) {
+  const double number = *count.const_data_ptr<double>();
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, to.scalar_type(), "fill_with_inverse",
+                                  [&] {
+                                    std::fill_n(to.mutable_data_ptr<scalar_t>(), to.numel(),
+                                                static_cast<scalar_t>(number > 0 ? 1 / number : 0));
+                                  });
 }
 
 }  // namespace piper

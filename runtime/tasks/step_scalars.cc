@@ -7,8 +7,10 @@
 
 namespace piper {
 
+// The first seven are a step's; the last three are what the buffers loss_sum, token_count and
+// grad_norm hold, in whichever plan runs (make_cells): both plans of a job have the same ones.
 StepScalars::StepScalars(at::Device device)
-    : all(at::zeros({7}, at::TensorOptions(at::kDouble).device(device))),
+    : all(at::zeros({10}, at::TensorOptions(at::kDouble).device(device))),
       lr_factor(all[0]),
       updates(all[1]),
       skip(all[2]),
@@ -19,7 +21,7 @@ StepScalars::StepScalars(at::Device device)
       tokens(all[6]) {}
 
 void StepScalars::begin(double factor, std::int64_t count, bool nothing) const {
-  all.copy_(
+  all.narrow(0, 0, 7).copy_(
       at::tensor({factor, static_cast<double>(count), nothing ? 1.0 : 0.0, 0.0, 1.0, 0.0, 0.0}));
 }
 

@@ -89,7 +89,8 @@ TEST_F(Run, TrainsAndEndsWithOneLineOfFigures) {
 }
 
 TEST_F(Run, SaysAsMuchAsTheLogLevelAsks) {
-  const std::string remarked = "--cost.machine=m.toml";  // no effect with unit costs
+  const std::string remarked =  // no effect with unit costs
+      "--cost.machine=" PIPER_SOURCE_DIR "/examples/machines/h200.toml";
   const Ended all = run({"train", remarked, "--log-level", "info"});
   const Ended remarks = run({"train", remarked, "--log-level", "warning"});
   const Ended result = run({"train", remarked, "--log-level", "error"});

@@ -50,11 +50,9 @@ TEST(Evaluation, HoldsTheActivationsThatThePlanSays) {
         EXPECT_LE(static_cast<double>(most), 1.05 * static_cast<double>(held))
             << "rank " << rank << ", " << to_string(c);
       }
-      // Gradients and the arena of the training plan are there too; the optimizer's state comes
-      // with the first update.
+      // Gradients, the optimizer's state and the arena of the training plan are there too.
       for (const RankPeak& own : rank_peaks(job.plans, Plan::Kind::evaluate, job.model)) {
-        const std::int64_t most =
-            own.peak.bytes - own.peak.of_kind[static_cast<std::size_t>(MemoryKind::optimizer)];
+        const std::int64_t most = own.peak.bytes;
         for (const std::uint32_t rank : own.ranks) {
           const std::int64_t held = result->peak_bytes[rank];
           EXPECT_LE(held, most) << "rank " << rank << ", " << to_string(c);

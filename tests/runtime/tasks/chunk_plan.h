@@ -30,8 +30,8 @@ struct ChunkPlan : LinePlan {
 
 // With w = (1, 10) and v = (2, 3).
 struct ChunkHarness : TaskHarness {
-  explicit ChunkHarness(const ChunkPlan& plan, Config config = {})
-      : TaskHarness(plan.builder.build(), std::move(config)),
+  explicit ChunkHarness(const ChunkPlan& plan, const Config& config = plain_config())
+      : TaskHarness(plan.builder.build(), config),
         w(hold(0, BucketId{0}, numbers({1, 10}))),
         v(hold(0, BucketId{1}, numbers({2, 3}))) {}
   BucketState &w, &v;

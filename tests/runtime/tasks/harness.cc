@@ -58,11 +58,14 @@ LinePlan::LinePlan(std::vector<std::uint32_t> ranks, std::uint32_t microbatches,
   chunk(1).has_loss = true;
 }
 
-TaskHarness::TaskHarness(Plan plan) : TaskHarness(std::move(plan), Config()) {}
+const Config& plain_config() {
+  static const Config config;
+  return config;
+}
 
-TaskHarness::TaskHarness(Plan plan, Config config)
+TaskHarness::TaskHarness(Plan plan, const Config& config)
     : plan_(std::move(plan)),
-      config_(std::move(config)),
+      config_(config),
       device_(cancellation_, plan_.world),
       connections_(cancellation_, {}),
       communications_(connections_.connect(plan_)) {

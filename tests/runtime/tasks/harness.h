@@ -40,10 +40,11 @@ struct LinePlan {
   StreamId compute, reduce;
 };
 
+const Config& plain_config();  // the defaults
+
 class TaskHarness {
  public:
-  explicit TaskHarness(Plan plan);
-  TaskHarness(Plan plan, Config config);
+  explicit TaskHarness(Plan plan, const Config& config = plain_config());
 
   // Gives a rank its home of a bucket: what it keeps of the values, and the part of that which it
   // updates (null: all). Where that is the whole bucket, the model's parameters are in it.
