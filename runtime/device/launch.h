@@ -17,7 +17,7 @@ namespace piper {
 //   * times are the device's (DeviceStream::stamp), not those of the launching thread
 //   * a number that the host needs while the step runs is waited for explicitly
 //
-// On a CPU a launch does the work; tests/support/late_backend.h does it later, on another thread.
+// On a CPU a launch does the work.
 struct Launch {
   DeviceStream& stream;
   DeviceId device;               // what tensors are made on; to_torch() where LibTorch is

@@ -22,11 +22,11 @@ Cell make_cell(const Buffer& buffer, const Rank& rank) {
     case Buffer::Kind::saved:
       return SavedCell{};
     case Buffer::Kind::loss_sum:
-      return ScalarCell{rank.scalars.all[7]};
+      return ScalarCell{rank.scalars.loss_sum_buffer};
     case Buffer::Kind::token_count:
-      return ScalarCell{rank.scalars.all[8]};
+      return ScalarCell{rank.scalars.token_count_buffer};
     case Buffer::Kind::grad_norm:
-      return ScalarCell{rank.scalars.all[9]};
+      return ScalarCell{rank.scalars.grad_norm_buffer};
     case Buffer::Kind::parameter:
     case Buffer::Kind::parameter_gradient:
     case Buffer::Kind::optimizer:

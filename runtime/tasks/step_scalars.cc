@@ -7,10 +7,14 @@
 
 namespace piper {
 
-// The first seven are a step's; the last three are what the buffers loss_sum, token_count and
-// grad_norm hold, in whichever plan runs (make_cells): both plans of a job have the same ones.
+namespace {
+
+constexpr std::int64_t kOfAStep = 7;  // elements, before those that buffers hold
+
+}  // namespace
+
 StepScalars::StepScalars(at::Device device)
-    : all(at::zeros({10}, at::TensorOptions(at::kDouble).device(device))),
+    : all(at::zeros({kOfAStep + 3}, at::TensorOptions(at::kDouble).device(device))),
       lr_factor(all[0]),
       updates(all[1]),
       skip(all[2]),
@@ -18,11 +22,15 @@ StepScalars::StepScalars(at::Device device)
       finite(all[4]),
       sums(all.narrow(0, 5, 2)),
       loss_sum(all[5]),
-      tokens(all[6]) {}
+      tokens(all[6]),
+      loss_sum_buffer(all[kOfAStep]),
+      token_count_buffer(all[kOfAStep + 1]),
+      grad_norm_buffer(all[kOfAStep + 2]) {}
 
 void StepScalars::begin(double factor, std::int64_t count, bool nothing) const {
-  all.narrow(0, 0, 7).copy_(
-      at::tensor({factor, static_cast<double>(count), nothing ? 1.0 : 0.0, 0.0, 1.0, 0.0, 0.0}));
+  all.narrow(0, 0, kOfAStep)
+      .copy_(at::tensor(
+          {factor, static_cast<double>(count), nothing ? 1.0 : 0.0, 0.0, 1.0, 0.0, 0.0}));
 }
 
 StepReport StepScalars::report(const at::Tensor& host_copy) {

@@ -1,11 +1,13 @@
-// Numbers of a rank's step that no buffer of the plan holds. Like those that buffers hold they are
-// one element in float64, where the rank's tensors are, so that tasks need not wait for them:
+// A rank's numbers, one element each in float64, where the rank's tensors are, so that tasks need
+// not wait for them.
 //
 //   set by the host before the step   lr_factor, updates, skip (1: no label of the global batch
-//                                     counts), and 0 for the rest
+//                                     counts), and 0 for the rest of a step's
 //   by the tasks of the step          skip, norm, finite (grad_norm), loss_sum, tokens (loss_report)
+//   kept from step to step            what buffers of these kinds hold, in whichever plan of the
+//                                     job runs
 //
-// The host reads a step's results from a copy that it asks for when the tasks are launched.
+// The host reads a step's results when its tasks have ended.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +29,7 @@ class StepScalars {
 
   // `count`: of updates, this one among them. `nothing`: no label counts.
   void begin(double factor, std::int64_t count, bool nothing) const;
-  // From what `all` was copied to.
+  // From `all`, or a copy of it.
   static StepReport report(const at::Tensor& host_copy);
 
   at::Tensor all;  // the others are its elements
@@ -35,6 +37,7 @@ class StepScalars {
   at::Tensor norm, finite;
   at::Tensor sums;  // two elements, the next
   at::Tensor loss_sum, tokens;
+  at::Tensor loss_sum_buffer, token_count_buffer, grad_norm_buffer;
 };
 
 }  // namespace piper
